@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from labeldp.data.source import scan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
+from labeldp.mechanisms.sampled_noisy_wtd_lag import WEIGHTED
 from labeldp.release.files import Release
 from labeldp.release.pending import aggregate_batch, aggregate_schema
 

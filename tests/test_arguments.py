@@ -19,14 +19,8 @@ import pytest
 import labeldp
 from labeldp import InputError, LinearRegressor
 from labeldp.errors import to_bool, to_float, to_int, to_path, to_range, to_str, to_str_tuple
-from labeldp.mechanisms.registry import (
-    AUTO,
-    AccountantName,
-    MechanismName,
-    make_request,
-    mechanism_named,
-    mechanism_names,
-)
+from labeldp.mechanisms.options import AUTO, AccountantName, MechanismName
+from labeldp.mechanisms.registry import make_request, mechanism_named, mechanism_names
 from tests.tables import RANGE, table
 
 TABLE = table(300)
@@ -154,7 +148,6 @@ def test_every_form_of_a_table_is_taken_everywhere(form: str, tmp_path: Path) ->
     assert labeldp.verify(release, data()).valid
     predicted = LinearRegressor().fit(release).predict(data())
     assert np.array_equal(predicted, LinearRegressor().fit(release).predict(ROWS))
-    assert labeldp.inspect(data(), **said)["rows"] == 300
 
 
 def test_a_source_has_been_told() -> None:

@@ -19,7 +19,7 @@ from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
-from labeldp.mechanisms.wtd_flag.run import draw_aggregates, draw_compact
+from labeldp.mechanisms.wtd_flag import draw_aggregates, draw_compact
 from labeldp.passes.engine import LocalEngine
 from labeldp.sampling.streams import Randomness
 from tests.plans import plan

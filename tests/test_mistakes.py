@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import labeldp
-from labeldp import LinearRegressor, inspect, look, plan, scan, verify
+from labeldp import LinearRegressor, look, plan, scan, verify
 from tests.tables import RANGE, table
 
 TABLE = table(300)
@@ -152,10 +152,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "training frame of sums": (
         lambda _: planned().release(TABLE, label="label").training_frame(),
         "a training frame is made of a release of noisy-rows",
-    ),
-    "inspect without label": (
-        lambda _: inspect(TABLE),
-        "needs its private column named|name the label column",
     ),
     "look, keyword misspelt": (lambda _: look(TABLE, lable="y"), "did you mean `label`"),
     "too many lines above": (

@@ -31,7 +31,7 @@ def claims(kind: type[Any]) -> Iterator[type[Any]]:
 
 def documented() -> list[type[Any]]:
     for name in mechanism_names():
-        import_module(f"labeldp.mechanisms.{name.replace('-', '_')}.claim")
+        import_module(f"labeldp.mechanisms.{name.replace('-', '_')}")
     return [DatasetBounds, Measurement, Draw, Forecast, *claims(Claim)]
 
 

@@ -217,7 +217,7 @@ def test_numbers_at_the_edge_are_read() -> None:
 LIMITED = """
 import resource, sys, threading
 from labeldp import Release, verify
-import labeldp.mechanisms.structure, labeldp.mechanisms.shaped_flag.check, jsonschema
+import labeldp.release.form, labeldp.mechanisms.shaped_flag.check, jsonschema
 def used():
     return int(next(l for l in open("/proc/self/status") if l.startswith("VmSize")).split()[1])
 most = (used() << 10) + (400 << 20)

@@ -11,7 +11,7 @@ import pytest
 
 from labeldp import scan, verify
 from labeldp.mechanisms.registry import read_claim
-from labeldp.mechanisms.wtd_flag.claim import check_features
+from labeldp.mechanisms.wtd_flag import WtdFlag
 from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.release.claim import FloorOutcome, claimed_fields
@@ -69,10 +69,10 @@ def test_a_consistent_forgery_of_facts_about_features_is_caught(
     forged |= claimed_fields(read_claim(forged), FloorOutcome.of(forged))
     forged = seal({**forged, "floor": floor})
     release = Release(genuine.table, genuine.features, forged)
-    problems = list(check_features(release, public_rows(release, data), LocalEngine(1)))
+    problems = list(WtdFlag().check_features(release, public_rows(release, data), LocalEngine(1)))
     assert len(problems) == 1
     assert words in problems[0]
-    assert not list(check_features(genuine, public_rows(genuine, data), LocalEngine(1)))
+    assert not list(WtdFlag().check_features(genuine, public_rows(genuine, data), LocalEngine(1)))
 
 
 def test_facts_do_not_depend_on_the_order_of_rows(released: tuple[Path, pa.Table]) -> None:

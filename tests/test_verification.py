@@ -26,12 +26,12 @@ import labeldp.verification as verification
 from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.residual_floor import FloorMode, added_variance
-from labeldp.mechanisms.certificate_form import malformed
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
-from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
+from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.release.certificate import seal
 from labeldp.release.claim import LIBRARIES, FloorOutcome, certify, claimed_fields
 from labeldp.release.digest import table_digest
+from labeldp.release.form import malformed
 from labeldp.release.parquet import METADATA_KEY
 from labeldp.release.pending import certificate_text
 from labeldp.sampling.rounded_noise import grid_for

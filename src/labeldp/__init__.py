@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from labeldp.ledger.compose import Joint as Joint, compose as compose
     from labeldp.ledger.ledger import Ledger as Ledger
     from labeldp.mechanisms.forecast import Forecast as Forecast, forecast as forecast
-    from labeldp.mechanisms.plans import Plan as Plan
     from labeldp.passes.engine import LocalEngine as LocalEngine
-    from labeldp.planning.verbs import plan as plan
-    from labeldp.profile.inspection import inspect as inspect
+    from labeldp.planning import Plan as Plan, plan as plan
     from labeldp.profile.look import look as look
     from labeldp.release.files import Release as Release
     from labeldp.spark.engine import SparkEngine as SparkEngine
@@ -60,7 +58,7 @@ _HOMES = {
     "LinearRegressor": "labeldp.learners.api",
     "LocalEngine": "labeldp.passes.engine",
     "MissingExtraError": "labeldp.errors",
-    "Plan": "labeldp.mechanisms.plans",
+    "Plan": "labeldp.planning",
     "PlanError": "labeldp.errors",
     "Release": "labeldp.release.files",
     "ReleaseError": "labeldp.errors",
@@ -69,9 +67,8 @@ _HOMES = {
     "Verification": "labeldp.verification",
     "compose": "labeldp.ledger.compose",
     "forecast": "labeldp.mechanisms.forecast",
-    "inspect": "labeldp.profile.inspection",
     "look": "labeldp.profile.look",
-    "plan": "labeldp.planning.verbs",
+    "plan": "labeldp.planning",
     "scan": "labeldp.data.source",
     "verify": "labeldp.verification",
 }

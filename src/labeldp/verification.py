@@ -24,10 +24,10 @@ from labeldp.display import ReprMixin
 from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.io_util import is_directory
 from labeldp.mechanisms.registry import mechanism_named, read_claim
-from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.passes.engine import Engine, engine_for
 from labeldp.release.claim import Claim, FloorOutcome, claimed_fields, drawn_fields
 from labeldp.release.files import Release
+from labeldp.release.form import altered, misshapen
 from labeldp.release.rows import public_rows
 from labeldp.release.statement import SIGNATURES, Envelope
 
@@ -157,9 +157,7 @@ def _unsigned(envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
 
 def _untested(release: Release, envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
     """What a valid release leaves open."""
-    look = mechanism_named(release.certificate["mechanism"]).untested
-    if look is not None:
-        yield from look(release)
+    yield from mechanism_named(release.certificate["mechanism"]).not_checked(release)
     if envelope is not None and not keys:
         count = len(envelope.signatures)
         yield f"whose the {count} signature{'s' * (count > 1)} may be: give public keys (`key`)"

@@ -117,7 +117,7 @@ def test_a_mean_over_draws_has_a_margin_of_1e_12():
     assert sure.delta(0.1).upper <= 1.0
 
 
-def test_epsilon_is_dealt_out_in_the_best_of_its_shares():
+def test_epsilon_is_dealt_out_in_the_best_plan_its_shares():
     laws = [
         GroupPrivacy(GaussianProfile(0.3), 2),
         GroupPrivacy(GaussianProfile(0.1), 2),

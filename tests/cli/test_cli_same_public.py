@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.mechanisms import running
+from labeldp import planning as running
 from labeldp.sampling.streams import Randomness
 from tests.console import Result, labeldp
 

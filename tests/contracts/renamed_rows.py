@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+import pyarrow as pa
+
 from labeldp.data.source import Source
-from labeldp.mechanisms.noisy_rows import MECHANISM as OURS
-from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
-from labeldp.mechanisms.options import Request
-from labeldp.mechanisms.plans import Plan
+from labeldp.mechanisms.base import Mechanism, MechanismPlan
+from labeldp.mechanisms.description import Description
+from labeldp.mechanisms.noisy_rows import NoisyRows, NoisyRowsClaim
 from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
+from labeldp.release.label_model import RowLabels
+from labeldp.release.pending import PendingRelease
 
 NAME, SECTION = "veiled-rows", "veil"
+OURS = NoisyRows()
 
 
 @dataclass(frozen=True)
@@ -33,36 +37,49 @@ def ours(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"row_noise": document[SECTION]}
 
 
+def unveiled(release: Release) -> Release:
+    return replace(release, certificate=ours(release.certificate))
+
+
 def veiled(claim: Any) -> VeiledClaim:
     return VeiledClaim(**{each.name: getattr(claim, each.name) for each in fields(claim)})
 
 
-def draft(request: Request[Any], source: Source, engine: Engine) -> Plan:
-    made = OURS.draft(request, source, engine)
-    return replace(made, claim=veiled(made.claim))
+class VeiledRows(Mechanism):
+    """It asks noisy-rows for everything."""
+
+    name = NAME
+    title = "noisy-rows by another name"
+    Options = OURS.Options
+    covers_persons = OURS.covers_persons
+    allows_pure = OURS.allows_pure
+    uses = OURS.uses
+    sections: ClassVar = {SECTION: OURS.sections["row_noise"]}
+
+    def plan(self, request: Any, design: Any, source: Source, engine: Engine) -> MechanismPlan:
+        made = OURS.plan(request, design, source, engine)
+        return replace(made, mechanism=self, claim=veiled(made.claim))
+
+    def run(self, plan: Any, source: Source, engine: Engine, randomness: Any) -> PendingRelease:
+        return OURS.run(plan, source, engine, randomness)
+
+    def claim_from_json(self, document: dict[str, Any]) -> VeiledClaim:
+        return veiled(OURS.claim_from_json(ours(document)))
+
+    def check(self, release: Release) -> Iterator[str]:
+        return OURS.check(unveiled(release))
+
+    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
+        return OURS.check_features(unveiled(release), source, engine)
+
+    def describe(self, document: dict[str, Any]) -> Description:
+        return OURS.describe(ours(document))
+
+    def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
+        return OURS.table_schemas(unveiled(release))
+
+    def label_model(self, release: Release) -> RowLabels:
+        return OURS.label_model(unveiled(release))
 
 
-def of_ours(question: Callable[..., Any]) -> Callable[..., Any]:
-    """A question about a release, put to noisy-rows."""
-
-    def answer(release: Release, *more: Any) -> Any:
-        return question(replace(release, certificate=ours(release.certificate)), *more)
-
-    return answer
-
-
-assert OURS.meaning is not None
-MECHANISM = replace(
-    OURS,
-    name=NAME,
-    title="noisy-rows by another name",
-    draft=draft,
-    read_claim=lambda document: veiled(OURS.read_claim(ours(document))),
-    check=of_ours(OURS.check),
-    check_features=of_ours(OURS.check_features),
-    describe=lambda document: OURS.describe(ours(document)),
-    untested=None,
-    sections={SECTION: OURS.sections["row_noise"]},
-    files={"aggregates": of_ours(OURS.files["aggregates"])},
-    meaning=of_ours(OURS.meaning),
-)
+MECHANISM = VeiledRows()

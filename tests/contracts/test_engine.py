@@ -20,7 +20,6 @@ from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import LeverageScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.passes.accumulator import Accumulator, run_in_order
-from labeldp.profile.inspection import inspect
 from labeldp.sampling.streams import Randomness
 from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.passes.conftest import Home
@@ -210,15 +209,6 @@ def test_ties_between_columns_do_not_depend_on_where_rows_lie(either: Home) -> N
     made = plan(either.scan(data), engine=either.engine, **options)
     assert made.features == expected.features
     assert made.claim == expected.claim
-
-
-def test_notes_read_well(either: Home) -> None:
-    loud = table(400).append_column("loud", pa.array([50.0, *[0.0, 0.5] * 199, 0.0]))
-    source = either.scan(loud)
-    found = inspect(source, engine=either.engine)
-    (note,) = [text for text in found["notes"] if "leverage" in text]
-    row = "a row" if either.engine != LocalEngine(threads=2) else "row 0"
-    assert note.startswith(f"{row} has a leverage of 0.99 because of 'loud'")
 
 
 def labelled(labels: Any) -> pa.Table:

@@ -172,7 +172,7 @@ def all_bins(prior: Array, grid: Array, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
-def test_bins_are_the_best_of_all_and_private(epsilon: float) -> None:
+def test_bins_are_the_best_plan_all_and_private(epsilon: float) -> None:
     random = np.random.default_rng(3)
     for _ in range(5):
         prior, grid = random.dirichlet(np.full(7, 0.5)), np.sort(random.normal(size=7))

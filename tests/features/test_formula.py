@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import LinearRegressor, inspect, plan, scan
+from labeldp import LinearRegressor, plan, scan
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -135,7 +135,6 @@ def test_the_whole_road(tmp_path: Path) -> None:
     assert model.score(rows.select(["sex", "age"]), rows["y"]) > 0.9
     one = [model.predict(rows.slice(place, 1))[0] for place in range(5)]
     np.testing.assert_array_equal(one, model.predict(rows)[:5])
-    assert inspect(rows, **words)["rank"] == len(release.features.names)
     data = tmp_path / "t.parquet"
     pq.write_table(rows, data)
     asked = ("--label-range", 0, 10, "--epsilon", 8, "--formula", words["formula"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,24 +13,19 @@ from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
-from labeldp.mechanisms.noisy_rows import account as rows_account
-from labeldp.mechanisms.protocol import Panel
+from labeldp.mechanisms.description import Panel
+from labeldp.mechanisms.options import AccountQuestion
 from labeldp.mechanisms.registry import mechanism_named
-from labeldp.mechanisms.shaped_flag import account as shaped_account
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED
 
 
 def ask(name: str, **asked: Any) -> dict[str, Any]:
-    account = mechanism_named(name).account
-    assert account is not None
     given = {"rows": 1000, "label_range": (0.0, 4.0), "epsilon": 1.0, "delta": 1e-5}
-    return account.answer(name, account.options(**given | asked))
+    return mechanism_named(name).account(AccountQuestion(**given | asked))
 
 
 def shown(name: str, told: dict[str, Any]) -> list[Panel]:
-    account = mechanism_named(name).account
-    assert account is not None
-    return list(account.show(told))
+    return list(mechanism_named(name).account_panels(told))
 
 
 def mu() -> float:
@@ -102,23 +96,6 @@ def test_noisy_rows_tell_both_laws() -> None:
     ]
     (bare,) = shown(EVERY, ask(EVERY))
     assert len(bare.rows) == 3
-
-
-def test_inspections_tell_the_same_of_a_table() -> None:
-    facts = SimpleNamespace(width=4.0, rows=1000)
-    leverage = SimpleNamespace(maximum=0.02)
-    found: Any = SimpleNamespace(facts=facts, factor=SimpleNamespace(rank=10), leverage=leverage)
-    told = rows_account.inspect(found, 1.0, 1.0, 1e-5)["row_noise"]
-    assert told["added_error"] == pytest.approx(told["noise_std"] * 0.1)
-    assert told["laplace_std"] == pytest.approx(math.sqrt(2) * 4)
-    shape = shaped_account.inspect(found, 1.0, 1.0, 1e-5)["shape"]
-    asked = ask(SHAPED, features=10, max_leverage=0.02)
-    assert shape == {name: asked[name] for name in ("least_error", "isotropic_error")}
-    budget = {"epsilon": 1.0, "delta": 1e-5}
-    (panel,) = rows_account.show_inspection({"row_noise": told, **budget})
-    assert len(panel.rows) == 4
-    (panel,) = shaped_account.show_inspection({"shape": shape, **budget})
-    assert len(panel.rows) == 2
 
 
 # --- sums of all rows ----------------------------------------------------------------------

@@ -18,9 +18,12 @@ from labeldp.exact import stacked
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.stacked import BagFits
 from labeldp.features.fit import fit_features
-from labeldp.mechanisms import bags as bags_module
+from labeldp.mechanisms import (
+    bags as bags_module,
+    sampled_wtd_flag as bagwise,
+    sampled_wtd_flag as run,
+)
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
-from labeldp.mechanisms.sampled_wtd_flag import bagwise, run
 from labeldp.sampling.streams import Randomness, public_stream, words
 from tests.mechanisms.cases import SAMPLED
 from tests.plans import plan
@@ -129,7 +132,7 @@ def test_blocks_of_any_size_release_the_same(monkeypatch: pytest.MonkeyPatch) ->
     for numbers in (1, 30 * 10 * 7):
         monkeypatch.setattr(stacked, "_BLOCK_ENTRIES", numbers)
         assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
-    monkeypatch.setattr(run, "_KEPT", 0)  # nothing stays between the two looks
+    monkeypatch.setattr(run, "_KEPT_SLOPES", 0)  # nothing stays between the two looks
     assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
 
 

@@ -24,26 +24,26 @@ from labeldp.mechanisms.bags import (
     looks_drawn,
     members_table,
 )
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import check, check_features
-from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
-from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
+from labeldp.mechanisms.sampled_noisy_wtd_lag import (
     BagWeights,
+    SampledNoisyWtdLag,
     _truth,
-    chosen_rows,
-    coins,
+    draw_sums,
     draw_weights,
     label_grid,
+    noisy_by_coins,
+    noisy_by_column,
     noisy_share,
 )
-from labeldp.mechanisms.sampled_wtd_flag.claim import (
-    check as check_sampled,
-    check_features as check_bags,
-    untested,
-)
+from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlag
 from labeldp.passes.engine import LocalEngine
 from labeldp.sampling.streams import Randomness, words
 from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan
 from tests.tables import source, table
+
+check, check_features = SampledNoisyWtdLag().check, SampledNoisyWtdLag().check_features
+untested = SampledWtdFlag().not_checked
+check_sampled, check_bags = SampledWtdFlag().check, SampledWtdFlag().check_features
 
 
 def drawn(rows: int, bags: int, size: int, seed: int = 7, over_draw: bool = False) -> Draw:
@@ -166,8 +166,8 @@ def test_coins_are_words_below_their_part_of_two_to_the_64(fraction: float) -> N
     draw = drawn(1000, 10, 50)
     tossed = words(draw.stream("noisy rows"), 500).tolist()
     expected = [Fraction(word) < Fraction(fraction) * 2**64 for word in tossed]
-    assert coins(draw, fraction).reshape(-1).tolist() == expected
-    assert coins(draw, fraction).shape == (10, 50)
+    assert noisy_by_coins(draw, fraction).reshape(-1).tolist() == expected
+    assert noisy_by_coins(draw, fraction).shape == (10, 50)
 
 
 def test_noise_and_mu_are_those_of_the_weights() -> None:
@@ -183,7 +183,7 @@ def test_weights_are_drawn_again_so_many_times_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two rows of equal noise have a μ of √2·Δ/(2s) at least, where their weights are equal."""
-    from labeldp.mechanisms.sampled_noisy_wtd_lag import weights as drawing
+    from labeldp.mechanisms import sampled_noisy_wtd_lag as drawing
 
     draw, noisy = drawn(100, 3, 2), np.ones((3, 2), dtype=bool)
     asked: list[int] = []
@@ -228,11 +228,11 @@ def test_a_public_column_says_which_rows_of_a_bag_are_noisy() -> None:
     data = table(400).append_column("mark", pa.array(marks))
     rows = scan(data, label="label", label_range=(0.0, 10.0), batch_rows=64)
     draw = drawn(400, 9, 20)
-    assert np.array_equal(chosen_rows(draw, rows, "mark"), marks[draw.members])
+    assert np.array_equal(noisy_by_column(draw, rows, "mark"), marks[draw.members])
     assert noisy_share(rows, "mark") == marks.mean()
     for name, told in (("label", "is the label"), ("none", "there is no column 'none'")):
         with pytest.raises(InputError, match=told):
-            chosen_rows(draw, rows, name)
+            noisy_by_column(draw, rows, name)
         with pytest.raises(InputError, match=told):
             noisy_share(rows, name)
 

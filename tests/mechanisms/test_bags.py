@@ -1,4 +1,4 @@
-"""Bags, coins and weights: uniform, disjoint, decided by the seed, and blind to labels."""
+"""Bags, noisy_by_coins and weights: uniform, disjoint, decided by the seed, and blind to labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import stats
 from labeldp.accounting.weighted_bags import realised_mu
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.bags import Draw, distinct
-from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
+from labeldp.mechanisms.sampled_noisy_wtd_lag import draw_weights, noisy_by_coins
 from labeldp.sampling.streams import public_stream
 
 
@@ -84,19 +84,19 @@ def test_few_bags_of_a_large_table_take_memory_of_their_own_size() -> None:
 @pytest.mark.parametrize("fraction", [0.03, 0.5, 0.97])
 def test_coins_have_their_rate(fraction: float) -> None:
     """100,000 coins: the two-sided binomial test accepts ρ and rejects ρ ± 0.01 (p of 1e-4)."""
-    tossed = coins(drawn(100_000, 100, 1000), fraction)
+    tossed = noisy_by_coins(drawn(100_000, 100, 1000), fraction)
     heads = int(tossed.sum())
     assert stats.binomtest(heads, tossed.size, fraction).pvalue > 1e-4
     for wrong in (fraction - 0.01, fraction + 0.01):
         assert stats.binomtest(heads, tossed.size, wrong).pvalue < 1e-4
     by_bag = tossed.sum(axis=1)
     assert stats.chisquare(by_bag * 1.0).pvalue > 1e-6
-    assert coins(drawn(100_000, 100, 1000), 1.0).all()
+    assert noisy_by_coins(drawn(100_000, 100, 1000), 1.0).all()
 
 
 def test_weights_are_standard_normal_and_independent_of_the_coins() -> None:
     draw = drawn(50_000, 50, 1000)
-    weights = draw_weights(draw, coins(draw, 0.5), 10.0, 1.0, None)
+    weights = draw_weights(draw, noisy_by_coins(draw, 0.5), 10.0, 1.0, None)
     values = weights.values.reshape(-1)
     assert stats.kstest(values, "norm").pvalue > 1e-4
     assert stats.kstest(1.05 * values, "norm").pvalue < 1e-4
@@ -106,7 +106,7 @@ def test_weights_are_standard_normal_and_independent_of_the_coins() -> None:
 
 def test_redrawn_weights_keep_the_target_and_the_others_stay() -> None:
     draw = drawn(10_000, 300, 16)
-    noisy = coins(draw, 0.8)
+    noisy = noisy_by_coins(draw, 0.8)
     first = draw_weights(draw, noisy, 10.0, 20.0, None)
     mu = realised_mu(first.values, noisy, 10.0, 20.0)
     target = float(np.median(mu))
@@ -121,7 +121,7 @@ def test_redrawn_weights_keep_the_target_and_the_others_stay() -> None:
 def test_hopeless_targets_and_bags_without_noise_are_refused() -> None:
     draw = drawn(100, 5, 4)
     with pytest.raises(PlanError, match="however often"):
-        draw_weights(draw, coins(draw, 1.0), 10.0, 1.0, 0.1)
+        draw_weights(draw, noisy_by_coins(draw, 1.0), 10.0, 1.0, 0.1)
     nothing = np.ones((5, 4), dtype=bool)
     nothing[2] = False
     with pytest.raises(PlanError, match="no noisy row"):

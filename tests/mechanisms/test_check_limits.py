@@ -24,8 +24,8 @@ from labeldp.mechanisms.checks import (
     check_reach,
     check_scatter,
 )
-from labeldp.mechanisms.floor_checks import check_floor, untested_floor
-from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
+from labeldp.mechanisms.residual_floor import check_floor, floor_not_checked
+from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.release.claim import FloorOutcome
 
 Reals = Any
@@ -191,12 +191,12 @@ def test_scatter_is_said_to_be_untested_where_labels_without_noise_would_pass() 
     few, many = published(np.ones(5), np.ones((5, 2))), published(np.ones(6), np.ones((6, 2)))
     assert 6 - 2 > SCARCE >= 5 - 2
     assert stats.chi2.cdf(2.0**-20, SCARCE) > 1e-12
-    assert list(untested_floor(few, scatter=True)) == [
+    assert list(floor_not_checked(few, scatter=True)) == [
         "whether labels vary as the floor demands: 5 aggregates of 2 columns leave too little to "
         "see it"
     ]
-    assert not list(untested_floor(many, scatter=True))
-    assert list(untested_floor(many, scatter=False)) == [
+    assert not list(floor_not_checked(many, scatter=True))
+    assert list(floor_not_checked(many, scatter=False)) == [
         "whether labels vary as the floor demands: bags of unlike residuals have no floor in common"
     ]
 

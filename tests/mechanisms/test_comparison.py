@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, PlanError, scan
+from labeldp.choose import best_plan, compare, explained_mse, simulated_mse
 from labeldp.data.source import Source
 from labeldp.features.fit import fit_features
+from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanism_names
 from labeldp.passes.engine import LocalEngine
-from labeldp.planning.comparison import best_of, compare, simulated_mse
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED
 from tests.plans import plan
@@ -62,9 +63,7 @@ def excess_of_simulations(made: Plan, count: int) -> np.ndarray:
     found = []
     for seed in range(count):
         stream = np.random.default_rng(1000 + seed)
-        rehearse = mechanism_named(made.claim.mechanism).rehearse
-        assert rehearse is not None
-        rehearsal = rehearse(made, labelled(0), stream)
+        rehearsal = made.mechanism.simulate(made, labelled(0), stream)
         assert rehearsal is not None
         found.append(simulated_mse(made, rehearsal, labelled(0), ENGINE, stream) - VARIANCE)
     return np.array(found)
@@ -109,14 +108,13 @@ def test_every_mechanism_makes_an_offer_and_the_best_comes_first() -> None:
     assert by_name[SHAPED].plan is None
     assert "`bags` does not apply" in str(by_name[SHAPED].reason)
     yardstick = by_name["constant"]
-    best = best_of(offers)
-    assert yardstick.mean_mse == best.forecast.residual_ms + best.explained_ms
+    best = best_plan(offers).plan
+    assert yardstick.mean_mse == best.forecast.residual_ms + explained_mse(best)
     for offer in (by_name[name] for name in (FLAG, SAMPLED, NOISY)):
         assert offer.plan is not None
         assert offer.plan.claim.mechanism == offer.mechanism
         assert offer.plan.forecast.mean_mse == offer.mean_mse
         assert offer.method == ("closed form" if offer.mechanism == FLAG else "simulated")
-    assert Plan.from_json(best_of(offers).to_json()) == best_of(offers)
 
 
 def test_without_a_number_of_bags_chosen_weights_are_compared_too() -> None:
@@ -175,7 +173,7 @@ def test_a_table_of_too_few_rows_is_surveyed_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_mechanism_that_cannot_win_is_not_drafted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labeldp.mechanisms.wtd_flag.plan.draft", None)
+    monkeypatch.setattr("labeldp.mechanisms.wtd_flag.WtdFlag.plan", None)
     assert f"{FLAG} ≥" in plan(source(2000), **BUDGET).notes[-1]
 
 
@@ -183,13 +181,14 @@ def test_a_mechanism_that_cannot_win_is_not_drafted(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("floor", ["added", "measured+added"])
 def test_no_number_of_bags_adds_less_than_infinitely_many(epsilon: float, floor: str) -> None:
     mechanism, data = mechanism_named(FLAG), source(2000)
-    assert mechanism.least_added is not None
+    encoding = make_request(mechanism, epsilon=epsilon, delta=1e-6).encoding
+    design = summarize_design(data, engine=ENGINE, encoding=encoding)
     added = []
     for bags in (20, 300, 10_000, 10**6, 10**7):
         asked = make_request(mechanism, epsilon=epsilon, delta=1e-6, bags=bags, floor=floor)
-        made = mechanism.draft(asked, data, ENGINE)
+        made = mechanism.plan(asked, design, data, ENGINE)
         added.append(made.forecast.added_ms)
-        least = mechanism.least_added(asked, data, ENGINE)
+        least = mechanism.least_added_mse(asked, design)
     assert added == sorted(added, reverse=True)
     assert least <= added[-1]
     if floor == "added":

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, plan, scan
+from labeldp.choose import BASES, Planned, choose_basis
 from labeldp.features.basis import Basis
 from labeldp.features.fit import fit_features
 from labeldp.features.terms import LinearSpline
-from labeldp.planning.bases import BASES, choose_basis
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 
@@ -91,7 +91,7 @@ class _Cheap:
         features = replace(self._made.features, notes=(basis,))
         features = replace(features, basis=plan_basis(basis))
         cost = replace(self._made.forecast, added_ms=(4 * self._shares[basis]) ** 2)
-        return replace(self._made, features=features, forecast=cost)
+        return Planned(replace(self._made, features=features, forecast=cost), None)
 
 
 def plan_basis(basis):
@@ -103,9 +103,9 @@ def test_a_basis_is_taken_up_to_its_limit():
     poorest, *others = BASES
     for before, basis in pairwise(BASES):
         beyond = BASES | {poorest: 0.5, basis: BASES[basis] * 1.01}
-        assert choose_basis(_Cheap(made, beyond))[0] == before
-    assert choose_basis(_Cheap(made, BASES | {poorest: 0.5}))[0] == others[-1]
-    assert choose_basis(_Cheap(made, {poorest: 0.5}))[0] == poorest
+        assert choose_basis(_Cheap(made, beyond)).basis == before
+    assert choose_basis(_Cheap(made, BASES | {poorest: 0.5})).basis == others[-1]
+    assert choose_basis(_Cheap(made, {poorest: 0.5})).basis == poorest
 
 
 def test_trees_are_named_where_noisy_rows_feed_many_leaves():
@@ -113,7 +113,7 @@ def test_trees_are_named_where_noisy_rows_feed_many_leaves():
     rows = scan(table(6000).select(["x0", "y"]), label="y", label_range=(-2, 2))
     for epsilon, told in ((1.0, False), (12.0, False), (16.0, True)):
         made = plan(rows, epsilon, 1e-6, mechanism="shaped-flag")
-        notes = choose_basis(_Cheap(made, BASES))[1].notes
+        notes = choose_basis(_Cheap(made, BASES)).planned.plan.notes
         assert any("trees on noisy rows" in note for note in notes) is told
     (note,) = (note for note in notes if "trees" in note)
     assert "1,067 leaves of 6 rows" in note

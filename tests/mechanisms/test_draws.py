@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from labeldp import PlanError
-from labeldp.mechanisms import bags, running
-from labeldp.mechanisms.sampled_noisy_wtd_lag import plan as noisy_plan
+from labeldp import PlanError, planning as running
+from labeldp.mechanisms import bags, sampled_noisy_wtd_lag as noisy_plan
 from labeldp.sampling import streams
 from tests.mechanisms.cases import CASES, EVERY, FLAG, NOISY, ROWS, SAMPLED, small_plan
 from tests.tables import source

@@ -13,7 +13,7 @@ import pytest
 
 from labeldp import Release, scan, verify
 from labeldp.mechanisms.bags import looks_drawn
-from labeldp.mechanisms.design_checks import _entries_fit, _fits, bag_squares, improbable
+from labeldp.mechanisms.checks import _entries_fit, _fits, bag_squares, improbable
 from labeldp.release.certificate import seal
 from labeldp.release.digest import table_digest
 from tests.console import labeldp

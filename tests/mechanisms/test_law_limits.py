@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from labeldp.mechanisms.design_checks import (
+from labeldp.mechanisms.checks import (
     _entries_fit,
     _fits,
     _triangle_fits,

@@ -26,8 +26,8 @@ from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
-from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
-from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
+from labeldp.mechanisms.sampled_noisy_wtd_lag import draw_weights, noisy_by_coins
+from labeldp.mechanisms.sampled_wtd_flag import bag_factor
 from labeldp.passes.engine import LocalEngine
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
@@ -377,7 +377,7 @@ def test_no_neighbour_of_noisy_sums_costs_more_than_is_claimed() -> None:
     given = {"epsilon": 1.0, "delta": 1e-5, "bags": 40, "bag_size": 20, "noisy_fraction": 0.7}
     claim: Any = plan(source_of(data), mechanism=NOISY, **given).claim
     weights = draw_weights(
-        claim.draw, coins(claim.draw, 0.7), claim.width, claim.noise_std, claim.mu
+        claim.draw, noisy_by_coins(claim.draw, 0.7), claim.width, claim.noise_std, claim.mu
     )
     deviation = claim.noise_std * np.sqrt((weights.values**2 * weights.noisy).sum(axis=1))
     mu = np.abs(weights.values) * 10.0 / deviation[:, None]

@@ -18,10 +18,14 @@ from scipy import stats
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
 from labeldp.data.source import Source
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.mechanisms.noisy_rows.check import check
-from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
-from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise
-from labeldp.mechanisms.noisy_rows.run import noisy_labels
+from labeldp.mechanisms.noisy_rows import (
+    NOISE_LAWS as LAWS,
+    NoisyRows,
+    NoisyRowsClaim,
+    RowNoise,
+    least_noise,
+    noisy_labels,
+)
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved, small_plan
@@ -74,7 +78,7 @@ def test_the_noise_has_its_law_and_not_a_scale_one_per_cent_off(law: str) -> Non
     assert distance(1.01 * noise) > 6
     assert distance(0.99 * noise) < -6
     other = LAW["gaussian" if law == "laplace" else "laplace"]
-    assert stats.kstest(noise[:200_000], other(scale=LAWS[law].deviation).cdf).pvalue < 1e-9
+    assert stats.kstest(noise[:200_000], other(scale=LAWS[law].std).cdf).pvalue < 1e-9
 
 
 class Words:
@@ -196,7 +200,7 @@ def test_groups_cost_as_many_times_as_much(law: str) -> None:
     claim = claim_of(made_plan(law))
     ratio = claim.width / claim.noise.scale * (1 + 2.0**-50)
     for size in (2, 5):
-        curve = LAWS[law].price(size * ratio)
+        curve = LAWS[law].profile(size * ratio)
         assert claim.delta_at(1.0, size) == curve.delta(1.0).upper
 
 
@@ -267,7 +271,7 @@ def test_files_that_change_between_the_passes_are_refused(
     def counted(*_: object) -> None:
         pq.write_table(table(ROWS, seed=1), path)
 
-    monkeypatch.setattr("labeldp.mechanisms.noisy_rows.run.most_rows", counted)
+    monkeypatch.setattr("labeldp.mechanisms.noisy_rows.most_rows", counted)
     with pytest.raises(DataError, match="the files changed while they were read"):
         made.release(path, label="label")
 
@@ -433,7 +437,7 @@ def test_noise_that_is_too_small_is_noticed_where_the_fewest_stray(law: str, sha
     )
     release = made_plan(law, rows).release(rows)
     labels = 5.0 + np.round((release.labels - 5.0) * share * 64) / 64
-    problems = " ".join(check(altered(release, "label:label", labels)))
+    problems = " ".join(NoisyRows().check(altered(release, "label:label", labels)))
     assert ("less from their range than the noise demands" in problems) is (share < 1)
 
 

@@ -18,7 +18,7 @@ from labeldp.accounting import gaussian
 from labeldp.data.source import Source
 from labeldp.exact import person_norms as persons
 from labeldp.mechanisms.registry import mechanisms
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag import ShapedFlagClaim
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import seal
 from labeldp.release.claim import PERSON_DEFINITION, Person
@@ -199,13 +199,13 @@ def test_a_plan_is_for_persons_or_for_rows(made: Plan) -> None:
         small_plan(SHAPED).release(source_of(with_ids(table(ROWS))))
 
 
-@pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.persons])
+@pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.covers_persons])
 def test_other_mechanisms_refuse(name: str) -> None:
     with pytest.raises(PlanError, match=r"all rows of a person together: .*several bags.*; use"):
         small_plan(name, source_of(with_ids(table(ROWS))))
 
 
-@pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.persons])
+@pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.covers_persons])
 def test_nobody_claims_persons_of_a_mechanism_that_prices_rows(name: str, tmp_path: Path) -> None:
     """Neither a certificate that was altered and sealed again, nor a plan put together by hand."""
     made = small_plan(name)

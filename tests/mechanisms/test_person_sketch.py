@@ -14,7 +14,7 @@ from labeldp import LocalEngine, Plan, PlanError, plan, verify
 from labeldp.accounting import gaussian
 from labeldp.accounting.sketch import SketchProfile
 from labeldp.data.source import Source
-from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
+from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, forged_claim, saved, small_plan
 from tests.mechanisms.test_person import IDS, ROWS, moved, source_of, with_ids

@@ -16,8 +16,7 @@ from hypothesis import given, strategies as st
 from labeldp import InputError, Plan, PlanError, scan
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.fit import fit_features
-from labeldp.mechanisms import residual_floor
-from labeldp.mechanisms.sampled_wtd_flag import plan as sampled_plan
+from labeldp.mechanisms import residual_floor, sampled_wtd_flag as sampled_plan
 from labeldp.sampling.streams import Randomness
 from tests.features import feature_twin
 from tests.mechanisms.cases import CASES, ROWS, SAMPLED, SHAPED, small_plan

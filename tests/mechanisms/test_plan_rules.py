@@ -13,17 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, Plan, PlanError, Release, scan
+from labeldp import InputError, Plan, PlanError, Release, planning as running, scan
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.choose import explained_mse
 from labeldp.errors import DataError, SpentError
-from labeldp.mechanisms import running
-from labeldp.mechanisms.design_summary import most_rows, person_notes, surveyed
-from labeldp.mechanisms.options import Request
-from labeldp.mechanisms.plan_register import mark_plan_released
+from labeldp.mechanisms.design_summary import most_rows, person_notes, summarize_design
+from labeldp.mechanisms.options import PlanRequest as Request
 from labeldp.mechanisms.registry import (
     certificate_schema,
-    check_persons,
     forget,
     make_request,
     mechanism_named,
@@ -32,13 +30,12 @@ from labeldp.mechanisms.registry import (
     read_claim,
     register,
 )
-from labeldp.mechanisms.structure import altered, misshapen
-from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
-from labeldp.mechanisms.wtd_flag.sizing import max_bags
 from labeldp.passes.engine import LocalEngine
+from labeldp.planning import mark_plan_released
 from labeldp.release.about import read_about
 from labeldp.release.claim import Person
 from labeldp.release.croissant import CROISSANT
+from labeldp.release.form import altered, misshapen
 from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
@@ -282,11 +279,11 @@ def test_what_a_mechanism_does_not_have_is_refused_by_name() -> None:
 
 
 def test_persons_are_refused_where_single_rows_are_priced() -> None:
-    check_persons(mechanism_named(SAMPLED), None)
-    check_persons(mechanism_named(FLAG), "id")
+    mechanism_named(SAMPLED).check_person(None)
+    mechanism_named(FLAG).check_person("id")
     words = r"^sampled-wtd-flag cannot price all rows of a person together: .*; use `mechanism='wtd"
     with pytest.raises(PlanError, match=words):
-        check_persons(mechanism_named(SAMPLED), "id")
+        mechanism_named(SAMPLED).check_person("id")
     rows = scan(table(400), label="label", label_range=RANGE, person="score")
     with pytest.raises(PlanError, match=words):
         plan(rows, mechanism=SAMPLED, bags=12, bag_size=32)
@@ -330,31 +327,20 @@ def test_strict_plans_refuse_columns_that_would_be_left_out(strict: bool) -> Non
             assert small_plan(FLAG, rows).features.rows == 400
 
 
-def test_an_inspection_tells_the_most_bags_or_why_there_are_none() -> None:
-    rows, engine = source(400), LocalEngine(1)
-    request: Request[Any] = make_request(mechanism_named(FLAG), epsilon=1.0, delta=1e-5)
-    found = surveyed(request, rows, engine)
-    none = inspect(found, 0.0, 1.0, 1e-5)["accountants"]["exact"]
-    assert none == {"max_bags": 0, "reason": "the labels lie in the span of the features"}
-    most = inspect(found, 1e6, 1.0, 1e-5)["accountants"]["exact"]["max_bags"]
-    assert most == max_bags("exact", found.facts, 1e6, 1.0, 1e-5).value > 0
-    assert surveyed(request, rows, engine) is found, "what is known is shared"
-
-
 # --- what a plan tells of its use, and of its work -----------------------------------------
 
 
 def test_what_is_kept_is_what_noise_leaves_of_what_features_explain(made: Plan) -> None:
     """Half of labels spread evenly over a range of 10: 100/24."""
-    assert made.explained_ms == pytest.approx(100 / 24)
+    assert explained_mse(made) == pytest.approx(100 / 24)
     for fitted, worthwhile in ((0.5 * 100 / 24, True), (0.91 * 100 / 24, False)):
         held = replace(made, forecast=replace(made.forecast, fitted_ms=fitted))
-        assert held.kept == pytest.approx(1 - fitted * 24 / 100)
-        assert held.worthwhile is worthwhile
+        assert held.explained_share_kept == pytest.approx(1 - fitted * 24 / 100)
+        assert held.is_useful is worthwhile
     for kept, poor in ((0.51, False), (0.49, True)):
         fitted = (1 - kept) * 100 / 24
         held = replace(made, forecast=replace(made.forecast, fitted_ms=fitted))
-        assert (held.verdict in held.warnings) is poor
+        assert (held.utility_message in held.warnings) is poor
     spread = replace(made.forecast, residual_source="stated", residual_ms=25.0)
     assert replace(made, forecast=spread).kept == -np.inf
     almost = replace(spread, residual_ms=24.0, fitted_ms=0.25)
@@ -425,7 +411,8 @@ def test_no_number_of_aggregates_adds_less_than_is_said() -> None:
     """Noise of one size in every whitened direction: (Δ/μ)²·d·h/n, which many aggregates near."""
     rows, engine = source(400), LocalEngine(1)
     request: Request[Any] = make_request(mechanism_named(FLAG), epsilon=1.0, delta=1e-5)
-    least = least_added(request, rows, engine)
+    summary = summarize_design(rows, engine=engine, encoding=request.encoding)
+    least = mechanism_named(FLAG).least_added_mse(request, summary)
     mu = calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-5)
     design = plan(rows, 1.0, 1e-5, mechanism=FLAG, bags=20).features.design(table(400))
     hats = np.diag(design @ np.linalg.pinv(design))
@@ -512,7 +499,9 @@ def test_a_formula_names_the_label_of_a_frame() -> None:
     assert held.features.columns == ("height",)
 
 
-@pytest.mark.parametrize("mechanism", [each.name for each in mechanisms() if not each.persons])
+@pytest.mark.parametrize(
+    "mechanism", [each.name for each in mechanisms() if not each.covers_persons]
+)
 def test_no_claim_speaks_of_persons_where_rows_are_protected(mechanism: str) -> None:
     told = small_plan(mechanism).to_json()
     read_claim(told)

@@ -17,9 +17,13 @@ from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan,
 from labeldp.accounting.laplace import PureProfile
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
-from labeldp.mechanisms.shaped_flag.run import residual_of, residual_root
+from labeldp.mechanisms.shaped_flag import (
+    NOISE_LAWS,
+    ShapedFlagClaim,
+    choose_noise as choose,
+    exact_residual as residual_of,
+    residual_root,
+)
 from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.sampling.streams import Randomness
@@ -56,7 +60,7 @@ def test_few_columns_get_radial_noise_and_many_normal_noise(epsilon: float, firs
 
 
 def test_the_choice_is_that_of_the_smaller_error() -> None:
-    both = {law: claim_of(made_plan(delta=1e-5, noise=law)) for law in NOISES}
+    both = {law: claim_of(made_plan(delta=1e-5, noise=law)) for law in NOISE_LAWS}
     least = min(both.values(), key=lambda claim: claim.excess)
     assert claim_of(made_plan(delta=1e-5)) == least
     assert least.noise_law == "radial"
@@ -81,7 +85,7 @@ def realised_epsilon(made: Plan, data: Any, moved: dict[int, tuple[float, float]
         def publish(mean: Array, error: Array, scale: float, *rest: Any) -> Array:
             return door.publish(mean, error, (scale, scale), *rest)
 
-        patch.setitem(NOISES, "radial", replace(NOISES["radial"], publish=publish))
+        patch.setitem(NOISE_LAWS, "radial", replace(NOISE_LAWS["radial"], publish=publish))
         for end in (0, 1):
             now = data
             for row, ends in moved.items():

@@ -13,17 +13,20 @@ import pytest
 
 from labeldp import InputError, Release
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.mechanisms.noisy_rows import plan as plan_module
-from labeldp.mechanisms.noisy_rows.check import (
-    _check_numbers,
-    check,
-    check_features,
+from labeldp.mechanisms import noisy_rows as plan_module
+from labeldp.mechanisms.noisy_rows import (
+    NoisyRows,
+    NoisyRowsClaim,
+    RowNoise,
+    least_noise,
+    needed_noise as needed,
 )
-from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
-from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise, needed
 from labeldp.passes.engine import LocalEngine
 from tests.mechanisms.cases import EVERY, forged_claim, small_plan
 from tests.tables import source
+
+check, check_features = NoisyRows().check, NoisyRows().check_features
+_check_numbers = NoisyRows()._check_numbers
 
 
 def claim(rows: int = 100, law: str = "laplace", scale: float = 4.0) -> NoisyRowsClaim:

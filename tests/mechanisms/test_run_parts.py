@@ -25,18 +25,24 @@ from labeldp.mechanisms.residual_floor import (
     measure_residual,
     refine,
 )
-from labeldp.mechanisms.sampled_wtd_flag.run import (
+from labeldp.mechanisms.sampled_wtd_flag import (
     check_eigenvalue,
     smallest_eigenvalue,
     std_bounds,
 )
-from labeldp.mechanisms.wtd_flag import run
-from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim, check, check_features
-from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts
+from labeldp.mechanisms.wtd_flag import (
+    WtdFlag,
+    WtdFlagClaim,
+    _times_triangle,
+    block_rows,
+    check_facts,
+)
 from labeldp.passes.engine import LocalEngine
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, small_plan
 from tests.tables import source, table
+
+check, check_features, run = WtdFlag().check, WtdFlag().check_features, WtdFlag().run
 
 Reals = Any
 

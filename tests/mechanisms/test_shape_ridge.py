@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, LinearRegressor, Plan, Release, Source, scan, verify
-from labeldp.mechanisms.shaped_flag import plan as module
+from labeldp.mechanisms import shaped_flag as module
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import SHAPED, saved
 from tests.plans import plan

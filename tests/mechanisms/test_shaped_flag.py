@@ -23,8 +23,8 @@ from labeldp.accounting import gaussian
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoder
-from labeldp.mechanisms.shaped_flag import run as module
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms import shaped_flag as module
+from labeldp.mechanisms.shaped_flag import ShapedFlagClaim
 from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.release.digest import table_digest

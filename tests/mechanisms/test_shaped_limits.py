@@ -13,23 +13,28 @@ import pytest
 
 from labeldp.errors import InputError
 from labeldp.exact.row_norms import Weights
-from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL, sizing
-from labeldp.mechanisms.shaped_flag.check import (
-    _check_design,
-    _check_error,
-    _check_reach,
-    _check_residual,
-    _sizes,
-    check,
+from labeldp.mechanisms import shaped_flag
+from labeldp.mechanisms.shaped_flag import (
+    GAUSSIAN,
+    NOISE_LAWS,
+    RADIAL,
+    NoiseSpread,
+    ShapedFlag,
+    ShapedFlagClaim,
+    _product_size as _sizes,
+    check_weighted_design as _check_design,
+    choose_noise as choose,
     published_weights,
-    untested,
 )
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
 from labeldp.release.claim import Person
 from labeldp.release.files import Release
 from tests.mechanisms.cases import SHAPED, forged_claim, small_plan
 from tests.tables import source
+
+MECHANISM = ShapedFlag()
+check, untested = MECHANISM.check, MECHANISM.not_checked
+_check_error, _check_reach = MECHANISM._check_stated_error, MECHANISM._check_reach
+_check_residual = MECHANISM._check_residual
 
 Reals = Any
 TOO_LARGE = "aggregates.parquet has labels larger than those in the range can make them"
@@ -275,7 +280,7 @@ def test_costs_are_never_less_than_what_they_are() -> None:
 @pytest.mark.parametrize("law", [GAUSSIAN, RADIAL])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
 def test_parts_of_a_budget_make_it_up_and_never_exceed_it(law: str, share: float) -> None:
-    noise = NOISES[law]
+    noise = NOISE_LAWS[law]
     whole = noise.whole(1.0, 1e-5)
     aggregates, residual = noise.parts(1.0, 1e-5, share)
     if law == RADIAL:
@@ -307,7 +312,9 @@ def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> Non
     assert choose(RADIAL, 1.0, 1e-5, 0.1, 10**6).name == RADIAL
     for columns in (1, 3, 9, 27, 81):
         sizes = {
-            name: NOISES[name].deviation(1.0, NOISES[name].parts(1.0, 1e-5, 0.1)[0], columns)
+            name: NOISE_LAWS[name].needed_std(
+                1.0, NOISE_LAWS[name].split(1.0, 1e-5, 0.1)[0], columns
+            )
             for name in (GAUSSIAN, RADIAL)
         }
         least = min(sizes, key=lambda name: sizes[name])
@@ -320,8 +327,8 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
     intercept: bool, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of b ~ N(0, τ) seen with noise ν: τν/(τ+ν) in every direction, the mean's prior its own."""
-    monkeypatch.setattr(sizing, "LARGE", 1 if large else 100)
-    spread = sizing.Spread(2.0 * np.eye(4), 4.0 * np.eye(4))
+    monkeypatch.setattr(shaped_flag, "LARGE", 1 if large else 100)
+    spread = NoiseSpread(2.0 * np.eye(4), 4.0 * np.eye(4))
     assert spread.directions == 4.0
     made = claim(intercept=intercept, trace=3.0)
     noise, slopes = made.excess / 4, 3 if intercept else 4
@@ -330,4 +337,4 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
     missed = slopes * prior * noise / (prior + noise)
     if intercept:
         missed += free * noise / (free + noise)
-    assert spread.shrunken(made, 0.7) == pytest.approx(missed / 100)
+    assert spread.shrunken_error(made, 0.7) == pytest.approx(missed / 100)

@@ -13,12 +13,10 @@ from labeldp import InputError, PlanError
 from labeldp.accounting.residual_floor import FloorMode
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.mechanisms import design_summary
+from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
 from labeldp.mechanisms.forecast import bag_sizes
 from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
-from labeldp.mechanisms.running import MOST_NUMBERS, check_memory
-from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
-from labeldp.mechanisms.wtd_flag import sizing
+from labeldp.planning import MOST_NUMBERS, check_memory
 from labeldp.sampling.streams import normals, public_stream, words
 
 # --- noisy bags ----------------------------------------------------------------------------

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import LocalEngine, Release, ReleaseError, verify
+from labeldp.mechanisms import wtd_flag as run
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
-from labeldp.mechanisms.wtd_flag import run
-from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
+from labeldp.mechanisms.wtd_flag import block_rows, draw_aggregates
 from labeldp.passes.engine import Progress, quiet
 from labeldp.release.digest import Digest, table_digest
 from labeldp.sampling import rounded_noise

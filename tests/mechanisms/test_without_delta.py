@@ -11,8 +11,8 @@ from tests.mechanisms.cases import CASES, SHAPED, small_plan
 from tests.plans import plan
 from tests.tables import source
 
-IMPURE = [mechanism.name for mechanism in mechanisms() if not mechanism.pure]
-PURE = [mechanism.name for mechanism in mechanisms() if mechanism.pure]
+IMPURE = [mechanism.name for mechanism in mechanisms() if not mechanism.allows_pure]
+PURE = [mechanism.name for mechanism in mechanisms() if mechanism.allows_pure]
 
 
 @pytest.mark.parametrize("name", IMPURE)

@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeldp
-from labeldp import LinearRegressor, Plan, PlanError, scan
+from labeldp import LinearRegressor, Plan, PlanError, choose as worth, scan
+from labeldp.choose import LEAST_KEPT
 from labeldp.cli.planning import MOST_NOTES
 from labeldp.data.source import Source
 from labeldp.learners.linear import release_quality
 from labeldp.mechanisms.forecast import shrunken_ms
-from labeldp.mechanisms.notes import Note, ranked
-from labeldp.mechanisms.plans import LEAST_KEPT
-from labeldp.planning import worth
+from labeldp.mechanisms.notes import Note, sort_notes
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as run
 from tests.mechanisms.cases import CASES, NOISY, SAMPLED, small_plan
@@ -70,7 +69,9 @@ def test_no_more_is_kept_of_favourable_labels_than_was_forecast(
     rows, label = even(2000)
     plan = made(rows, epsilon=epsilon, mechanism=mechanism)
     assert plan.forecast.fitted_ms < plan.forecast.added_ms
-    assert plan.kept - 0.3 < kept(plan, rows, label) < plan.kept + 0.05
+    assert (
+        plan.explained_share_kept - 0.3 < kept(plan, rows, label) < plan.explained_share_kept + 0.05
+    )
 
 
 def test_what_shrunken_predictions_miss_is_what_the_posterior_mean_misses() -> None:
@@ -117,8 +118,8 @@ def test_a_plan_that_cannot_beat_the_constant_is_refused_with_cures_that_hold() 
     ((epsilon, adds, share),) = found
     cured = labeldp.plan(rows, **SMALL | {"epsilon": float(epsilon)})
     assert math.sqrt(cured.forecast.added_ms) == pytest.approx(float(adds), rel=0.01)
-    assert cured.kept == pytest.approx(int(share) / 100, abs=0.006)
-    assert cured.kept >= LEAST_KEPT
+    assert cured.explained_share_kept == pytest.approx(int(share) / 100, abs=0.006)
+    assert cured.explained_share_kept >= LEAST_KEPT
 
 
 def outlier(rows: int = 3000) -> Source:
@@ -134,8 +135,10 @@ def test_cures_are_planned_and_the_best_comes_first() -> None:
     bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
     found = worth.suggest_fixes(bad, rows, labeldp.LocalEngine(1), asked)
     assert 2 <= len(found) <= worth.MOST
-    assert all(cure.plan.worthwhile for cure in found)
-    assert [cure.plan.kept for cure in found] == sorted((c.plan.kept for c in found), reverse=True)
+    assert all(cure.plan.is_useful for cure in found)
+    assert [cure.plan.explained_share_kept for cure in found] == sorted(
+        (c.plan.explained_share_kept for c in found), reverse=True
+    )
 
 
 def test_too_few_aggregates_are_cured_by_leaving_their_number_out() -> None:
@@ -242,7 +245,7 @@ def test_notes_are_ranked_and_five_are_shown(tmp_path: Path) -> None:
         Note("gone", Note.COLUMN),
         "last",
     ]
-    assert ranked(notes) == ("noise", "gone", "choice", "plain", "last")
+    assert sort_notes(notes) == ("noise", "gone", "choice", "plain", "last")
     extra = {f"code{k}": pa.array(np.arange(3000) % (3 + k)) for k in range(8)}
     data = table(3000)
     for name, column in extra.items():

@@ -20,10 +20,8 @@ import pytest
 from labeldp import InputError
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.mechanisms.noisy_rows import run as noisy_rows
-from labeldp.mechanisms.sampled_wtd_flag import bagwise
-from labeldp.mechanisms.shaped_flag import sizing
-from labeldp.mechanisms.shaped_flag.lengths import Lengths
+from labeldp.mechanisms import noisy_rows as noisy_rows, sampled_wtd_flag as bagwise
+from labeldp.mechanisms.shaped_flag import LengthCheck as Lengths, ShapedFlag
 from labeldp.sampling import rounded_noise
 from labeldp_paper.audit import auditing as module
 from labeldp_paper.audit.auditing import Audit, audit
@@ -131,13 +129,13 @@ def test_a_measured_floor_is_a_part_of_the_release(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_length_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = sizing.person_length
+    honest = ShapedFlag._sensitivity
 
     def shorter(*args: Any) -> Any:
         length, person = honest(*args)
         return 0.9 * length, person
 
-    monkeypatch.setattr(sizing, "person_length", shorter)
+    monkeypatch.setattr(ShapedFlag, "_sensitivity", shorter)
     monkeypatch.setattr(Lengths, "problem", lambda *_: None)
     found = tried(seconds=0.2, **SHAPED)
     assert {"worst neighbour", "price of aggregates"} <= {check.name for check in found.failures}
@@ -246,8 +244,8 @@ def test_a_leverage_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch
         facts = honest(*args, **named)
         return replace(facts, max_leverage=0.8 * (facts.max_leverage or 1.0))
 
-    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.plan.bag_facts", smaller)
-    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.run.LabelledBags._check", ignored)
+    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.bag_facts", smaller)
+    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.LabelledBags._check", ignored)
     found = tried(table(2000).select(["height", "label"]), seconds=0.2, **SKETCHED)
     assert "worst neighbour" in failed(found)
     assert found.worst["moves"] == pytest.approx(found.worst["priced"] / 0.8, rel=1e-6)

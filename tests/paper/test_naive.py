@@ -13,8 +13,7 @@ from labeldp import InputError, verify
 from labeldp.datasets import census_like
 from labeldp.mechanisms.registry import mechanism_names
 from labeldp_paper.commands.attack import _on_private
-from labeldp_paper.naive import NAIVE
-from labeldp_paper.naive.sums import NaiveSums, naive_sums, recover
+from labeldp_paper.naive.sums import NAIVE, NaiveSums, naive_sums, recover
 from tests.console import labeldp
 from tests.tables import RANGE, source, table
 

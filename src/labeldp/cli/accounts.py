@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from labeldp.cli.options import (
 from labeldp.cli.output import emit_facts, emit_json, emit_panels, emit_table, in_flags
 from labeldp.errors import InputError
 from labeldp.io_util import new_path
-from labeldp.mechanisms.protocol import number
+from labeldp.mechanisms.description import number
 
 if TYPE_CHECKING:
     from labeldp.ledger.ledger import Ledger
@@ -105,36 +104,41 @@ if TYPE_CHECKING:
 @json_option
 def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show what each accountant allows, from public numbers only; no data are read."""
-    from labeldp.mechanisms.options import check_budget, check_options
-    from labeldp.mechanisms.registry import (
-        check_pure,
-        demonstrations,
-        mechanism_named,
-        mechanism_names,
+    from labeldp.mechanisms.demonstrations import demonstrations
+    from labeldp.mechanisms.options import (
+        COMMON_ACCOUNT_FIELDS,
+        AccountQuestion,
+        check_budget,
+        check_options,
     )
+    from labeldp.mechanisms.registry import mechanism_named, mechanism_names
 
+    check_budget(options["epsilon"], options["delta"])
+    chosen = {name: value for name, value in options.items() if value is not None}
     if mechanism in demonstrations():
-        accountant = demonstrations()[mechanism].load().account
-    elif mechanism in mechanism_names() and mechanism_named(mechanism).account is not None:
-        check_pure(mechanism_named(mechanism), options["delta"])
-        accountant = mechanism_named(mechanism).account
+        example = demonstrations()[mechanism].load()
+        used, panels = example.account_fields, example.account_panels
+    elif mechanism in mechanism_names():
+        known = mechanism_named(mechanism)
+        known.check_pure(options["delta"])
+        used, panels = known.account_fields, known.account_panels
     else:
         names = ", ".join([*mechanism_names(), *demonstrations()])
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {names}")
-    check_budget(options["epsilon"], options["delta"])
-    known = {each.name for each in fields(accountant.options)}
-    chosen = {name: value for name, value in options.items() if value is not None}
     chosen |= parse_settings(settings)
     for name in chosen:
-        if name not in known:
+        if name not in (*COMMON_ACCOUNT_FIELDS, *used):
             raise InputError(f"`{name}` does not apply to {mechanism}; leave it out")
-    question = accountant.options(**chosen)
+    question = AccountQuestion(**chosen)
     check_options(question)
-    document = in_flags(accountant.answer(mechanism, question))
+    if mechanism in demonstrations():
+        document = in_flags(example.account(mechanism, question))
+    else:
+        document = in_flags(known.account(question))
     if as_json:
         emit_json(document)
     else:
-        emit_panels(accountant.show(document))
+        emit_panels(panels(document))
 
 
 @click.command(cls=Command)

@@ -12,10 +12,11 @@ from labeldp.cli.options import Command, json_option, option
 from labeldp.cli.output import emit_facts, emit_json, emit_table, progress
 from labeldp.errors import in_range, positive
 from labeldp.io_util import check_target
-from labeldp.mechanisms.protocol import REMARKS, number
+from labeldp.mechanisms.description import REMARKS, number
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
+    from labeldp.passes.engine import Engine
 
 
 @click.command(cls=Command)
@@ -41,8 +42,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
     from labeldp.learners.api import LinearRegressor
     from labeldp.mechanisms.options import check_budget
     from labeldp.passes.engine import LocalEngine
-    from labeldp.planning.verbs import plan
-    from labeldp.profile.inspection import inspect
+    from labeldp.planning import plan
     from labeldp.verification import verify
 
     positive(rows=rows)
@@ -53,7 +53,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
         write_census_like(table, rows, advance=advance)
     source = scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
     engine = LocalEngine(progress=progress)
-    facts = inspect(source, epsilon=epsilon, delta=delta, engine=engine)
+    facts = _all_labels(source, epsilon, delta, engine)
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "engine": engine, "anyway": True}
     paper = plan(source, mechanism="wtd-flag", **budget).release(source, engine=engine)
     planned = plan(source, **budget)
@@ -79,6 +79,31 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
         "mse_default": _mse(LinearRegressor().fit(released), source),
         "expected_excess": paper.certificate["utility"]["excess_mean"] * (1 + added / mse),
         "expected_excess_default": planned.forecast.added_ms / mse,
+    }
+
+
+def _all_labels(source: Source, epsilon: float, delta: float, engine: Engine) -> dict[str, Any]:
+    """Fit all labels, which the demo may look at, and ask how many aggregates they allow."""
+    from labeldp.mechanisms.design_summary import private_residual_ms, summarize_design
+    from labeldp.mechanisms.options import AccountQuestion, Encoding
+    from labeldp.mechanisms.wtd_flag import WtdFlag
+
+    design = summarize_design(source, engine=engine, encoding=Encoding())
+    facts, residual_ms = design.facts, private_residual_ms(design, source, engine)
+    question = AccountQuestion(
+        rows=facts.rows,
+        label_range=facts.label_range,
+        epsilon=epsilon,
+        delta=delta,
+        residual_ms=residual_ms,
+        max_leverage=facts.max_leverage,
+        features=design.factor.rank,
+    )
+    return {
+        "features": len(design.features.all_names),
+        "rank": design.factor.rank,
+        "residual_ms": residual_ms,
+        "accountants": WtdFlag().account(question)["accountants"],
     }
 
 

@@ -24,8 +24,8 @@ from labeldp.mechanisms.options import column_names
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.features.feature_map import FeatureMap
-    from labeldp.mechanisms.plans import Plan
     from labeldp.passes.engine import Engine
+    from labeldp.planning import Plan
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]

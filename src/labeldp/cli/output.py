@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from labeldp.errors import LabelDPWarning
-from labeldp.mechanisms.protocol import REMARKS, Panel
+from labeldp.mechanisms.description import REMARKS, Panel
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod

@@ -27,16 +27,15 @@ from labeldp.cli.options import (
 from labeldp.cli.output import draw_pictures, emit_facts, emit_json, emit_table, in_flags, note, say
 from labeldp.errors import InputError
 from labeldp.io_util import check_target, new_path
+from labeldp.mechanisms.description import REMARKS, number
 from labeldp.mechanisms.options import Encoding, make_options, names
-from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.learners.models import Quality
-    from labeldp.mechanisms.plans import Plan
     from labeldp.passes.engine import Engine
     from labeldp.pictures import Picture
-    from labeldp.planning.verbs import Point
+    from labeldp.planning import ForecastPoint, Plan
     from labeldp.release.files import Release
 
 MOST_NOTES = 5
@@ -159,7 +158,7 @@ def plan(
 
 def make_plan(source: Source, engine: Engine, keywords: dict[str, Any]) -> Plan:
     """Return the plan for the keywords that the user has set."""
-    from labeldp.planning.verbs import plan as make
+    from labeldp.planning import plan as make
 
     return make(source, engine=engine, **keywords)
 
@@ -168,9 +167,9 @@ def _compare(
     source: Source, engine: Engine, keywords: dict[str, Any]
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """Return the plan and what every mechanism would give; `auto` takes the best of these."""
-    from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON
-    from labeldp.planning.comparison import best_of, compare
-    from labeldp.planning.worth import utility_check
+    from labeldp.choose import best_plan, compare
+    from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
+    from labeldp.planning import finish_plan
 
     mechanism, anyway = keywords.pop("mechanism", AUTO), keywords.pop("anyway", False)
     keywords.pop("use", None)
@@ -179,7 +178,7 @@ def _compare(
         raise InputError("--compare needs a basis that is named, not auto; name one")
     offers = compare(source, engine, **keywords)
     if mechanism == AUTO:
-        planned = utility_check(best_of(offers), source, engine, keywords, anyway=anyway)
+        planned = finish_plan(best_plan(offers), keywords, source, engine, anyway=anyway)
     else:
         more = {"mechanism": mechanism, "anyway": anyway}
         planned = make_plan(source, engine, keywords | more)
@@ -188,10 +187,10 @@ def _compare(
 
 def _forecast_curve(
     source: Source, planned: Plan, engine: Engine, keywords: dict[str, Any]
-) -> list[Point]:
+) -> list[ForecastPoint]:
     """Return the forecast of the same mechanism at other ε, everything else unchanged."""
-    from labeldp.mechanisms.registry import DELTA, EPSILON
-    from labeldp.planning.verbs import forecast_curve
+    from labeldp.mechanisms.options import DELTA, EPSILON
+    from labeldp.planning import forecast_curve
 
     same = {"epsilon": EPSILON, "delta": DELTA} | keywords
     same |= {"mechanism": planned.claim.mechanism}
@@ -299,12 +298,13 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
         ("", f"{number(least)} to {number(most)} in 90 % of releases, {basis}"),
         (
             "kept of what features explain",
-            f"up to {max(0.0, planned.kept):.0%}, if they explain half of the label's variance",
+            f"up to {max(0.0, planned.explained_share_kept):.0%}, if they explain half of the "
+            "label's variance",
         ),
     ]
 
 
-def _show_curve(points: Sequence[Point]) -> None:
+def _show_curve(points: Sequence[ForecastPoint]) -> None:
     emit_table(
         "Forecast against ε: error that privacy adds to a prediction, root mean square",
         ["ε", "mechanism", "error", "5 %", "95 %", "of the range", "kept"],
@@ -321,7 +321,7 @@ def _show_curve(points: Sequence[Point]) -> None:
     )
 
 
-def _curve_picture(points: Sequence[Point], epsilon: float) -> Picture:
+def _curve_picture(points: Sequence[ForecastPoint], epsilon: float) -> Picture:
     """Return a plot of the error against ε, with its quantiles over releases."""
     from labeldp.pictures import Curve, Picture
 
@@ -409,7 +409,7 @@ def release(
 
     Exits with 1 if the published numbers do not show that predictions beat the mean of the labels.
     """
-    from labeldp.mechanisms.registry import demonstrations
+    from labeldp.mechanisms.demonstrations import demonstrations
 
     check_target(out)
     scan_keywords, keywords = split_options(options)
@@ -420,7 +420,7 @@ def release(
     planned = None
     if plan_file is not None:
         _refuse_beside_plan(keywords)
-        from labeldp.mechanisms.plans import Plan
+        from labeldp.planning import Plan
 
         planned = Plan.load(plan_file)
     engine = make_engine(engine_name, threads)
@@ -490,7 +490,7 @@ def _demonstrate(
     out: Path, source: Source, engine: Engine, keywords: dict[str, Any], not_private: bool
 ) -> str:
     """Write sums that are never private; return a warning."""
-    from labeldp.mechanisms.registry import demonstrations
+    from labeldp.mechanisms.demonstrations import demonstrations
 
     demonstration = demonstrations()[keywords["mechanism"]].load()
     own = ("mechanism", *demonstration.options)

@@ -38,8 +38,8 @@ from labeldp.mechanisms.registry import read_claim
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.mechanisms.plans import Plan
     from labeldp.passes.engine import Engine
+    from labeldp.planning import Plan
     from labeldp.release.claim import Claim
 
 

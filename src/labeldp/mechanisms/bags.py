@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,13 +28,16 @@ from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.layouts import MEMBERS
-from labeldp.mechanisms.options import DrawOptions
+from labeldp.mechanisms.options import BagOptions
 from labeldp.passes.engine import Engine
-from labeldp.release.files import Release
 from labeldp.release.pending import file_name
 from labeldp.sampling.streams import fresh_seed, public_stream, words
 
+if TYPE_CHECKING:
+    from labeldp.release.files import Release
+
+MEMBERS = pa.schema([pa.field("bag", pa.int32()), pa.field("row", pa.int64())])
+"""Which row is in which bag; its weight is not published."""
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""
 
@@ -138,7 +141,7 @@ class Draw:
         )
 
 
-def fresh_draw(options: DrawOptions, rows: int, bags: int, bag_size: int, delta: float) -> Draw:
+def fresh_draw(options: BagOptions, rows: int, bags: int, bag_size: int, delta: float) -> Draw:
     """New bags as they are asked for, and not too few for δ over the draw."""
     draw = Draw.new(rows, bags, bag_size, over_draw=options.over_draw, seed=options.bag_seed)
     draw.check_budget(delta)

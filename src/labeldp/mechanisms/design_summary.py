@@ -1,24 +1,28 @@
-"""Everything public about a table, from its features alone: four passes, no label read."""
+"""`DesignSummary`: everything that plans need to know of a table's features; no label is read.
+
+It is computed once for an encoding and handed to every mechanism that is planned with it.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.exact.cholesky import VerifiedCholesky, too_few_rows, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
+from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import Leverage, LeverageScan
 from labeldp.exact.person_norms import PersonScan, PersonSums, largest_person_norms
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
+from labeldp.mechanisms.noise_shape import NoiseCovariance
 from labeldp.mechanisms.notes import Note
-from labeldp.mechanisms.options import Encoding, Request
+from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine
 from labeldp.release.claim import Person
 
@@ -41,16 +45,27 @@ class DesignSummary:
     feature_sums: str
     """SHA-256 of the exact feature sums."""
     notes: tuple[str, ...]
+    noise_shapes: dict[float, NoiseCovariance] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """Noise shapes of shaped-flag by ridge. They follow from the features alone, so that plans at
+    other budgets need not search for them again."""
+
+    def check_residual_left(self) -> None:
+        """Refuse as many independent columns as rows: any labels then lie in their span.
+
+        Mechanisms that hide labels behind the residual of the fit need this; those that add noise
+        of their own do not.
+        """
+        if self.factor.rank >= self.facts.rows:
+            raise too_few_rows(self.facts.rows, self.factor.rank)
 
 
-def summarize_design(
-    source: Source, *, engine: Engine, encoding: Encoding, saturated: bool = False
-) -> DesignSummary:
+def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> DesignSummary:
     """Fit the feature map, sum and factorise the features, find the largest leverage.
 
     With a `max_leverage`, design columns that give some row more than that are left out, the
-    one with the largest share in the costliest row first, until no row has more. As many columns
-    as rows are refused unless `saturated` says that labels are hidden otherwise.
+    one with the largest share in the costliest row first, until no row has more.
     """
     max_leverage = encoding.max_leverage
     if source.label_range is None:
@@ -76,7 +91,7 @@ def summarize_design(
             f"them alone while they are read"
         )
     with engine.progress("factor", None):  # of thousands of columns it takes some seconds
-        factor = verified_cholesky(gram, features, saturated=saturated)
+        factor = verified_cholesky(gram, features, saturated=True)
     dependent = _dependent(features, factor)
     if encoding.strict:
         _refuse(_constant(source, features, encoding.formula) + dependent)
@@ -91,7 +106,7 @@ def summarize_design(
             )
         gone = f"left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
         trimmed.append(Note(f"{costly.column}: {gone}", Note.COLUMN))
-        factor = verified_cholesky(gram, features.keep(kept), saturated=saturated)
+        factor = verified_cholesky(gram, features.keep(kept), saturated=True)
         leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
     _check_steps(labels)
@@ -107,25 +122,6 @@ def summarize_design(
     return DesignSummary(
         features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes
     )
-
-
-def surveyed(
-    request: Request[Any], source: Source, engine: Engine, *, saturated: bool = False
-) -> DesignSummary:
-    """The survey for a request; requests that share what is known share it."""
-    known: dict[Any, Any] = request.known
-    there: list[DesignSummary] = [known[key] for key in (False, True) if key in known]
-    for found in there:
-        if found.facts.rows > len(found.features.all_names):
-            return found  # there are rows enough: nothing hangs on `saturated`
-        if not saturated and found.factor.rank >= found.facts.rows:
-            raise too_few_rows(found.facts.rows, found.factor.rank)  # as a second survey would
-    if saturated not in known:
-        known[saturated] = summarize_design(
-            source, engine=engine, encoding=request.encoding, saturated=saturated
-        )
-    survey_of: DesignSummary = known[saturated]
-    return survey_of
 
 
 def inflation_for(error_bound: float) -> float:
@@ -216,3 +212,13 @@ def person_notes(person: Person | None) -> list[str]:
     if person is None:
         return []
     return [f"the guarantee is for all rows of a person together, at most {person.rows}"]
+
+
+def private_residual_ms(design: DesignSummary, source: Source, engine: Engine) -> float:
+    """Return the residual mean square of the fit with all labels.
+
+    It is computed from raw labels without noise, so it is NOT private: for synthetic tables alone.
+    """
+    sums = LabelCrossProducts(design.features, design.labels)
+    residual = ExactLeastSquares(design.factor, engine.run_pass("label sums", source, sums))
+    return math.ldexp(float(residual.square_low), 2 * design.labels.exponent) / design.facts.rows

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import accumulate, repeat, takewhile
 from operator import mul
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labeldp.errors import at_least, positive
 
@@ -59,6 +59,18 @@ class Forecast:
     weighed_ms: float
     """What plans are compared by: `added_ms`. Where noise is shaped for fits that shrink, that of
     the shape for least squares, less the share that is expected to be saved."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; what is infinite is null."""
+        return {name: None if value == math.inf else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Forecast:
+        """Return what `to_json` wrote."""
+        values: dict[str, Any] = {
+            name: math.inf if value is None else value for name, value in document.items()
+        }
+        return cls(**values)
 
 
 def forecast(

@@ -1,6 +1,6 @@
-"""Claims that rest on noise alone: no label decides how much of it there is.
+"""Claims that rest on noise alone: its amount does not depend on labels.
 
-What noise adds to the predictions of a least-squares fit then holds whatever the labels are.
+The error that noise adds to the predictions of a least-squares fit is then the same for all labels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NoiseClaim(Claim):
 
     @abstractmethod
     def excess_quantiles(self) -> tuple[float, ...]:
-        """The same in so many of all releases."""
+        """Quantiles of that sum over releases (`QUANTILES`)."""
 
     @abstractmethod
     def label_noise_std(self, outcome: FloorOutcome | None) -> float: ...
@@ -55,8 +55,8 @@ class NoiseClaim(Claim):
         """In label units; it holds whatever the labels are."""
         squares = (self.excess, *self.excess_quantiles())
         mean, low, _, high = (math.sqrt(each / self.rows) for each in squares)
-        told = "the noise alone, whatever the labels are"
-        return AddedError(mean, low, high, mean / self.width, None, told)
+        basis = "the noise alone, whatever the labels are"
+        return AddedError(mean, low, high, mean / self.width, None, basis)
 
     def forecast(self, residual_ms: float, residual_source: str) -> Forecast:
         """What noise adds holds whatever the labels are; a residual only gives it a scale."""
@@ -81,7 +81,7 @@ class NoiseClaim(Claim):
         )
 
     def noise_json(self, basis: str, *, bag_size: int, rank: int) -> dict[str, Any]:
-        """All fields of the claim but those of the noise itself."""
+        """Return all fields of the claim but those of the noise itself."""
         return {
             **self.head(basis),
             "form": "rows",
@@ -99,8 +99,8 @@ class NoiseClaim(Claim):
         }
 
 
-def read_noise(document: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `NoiseClaim`, from a plan or a certificate."""
+def noise_claim_fields(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of `NoiseClaim`, from a plan or a certificate."""
     low, high = document["label_range"]
     return {
         **read_head(document),

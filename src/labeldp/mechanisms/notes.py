@@ -1,4 +1,4 @@
-"""Notes on a plan, ranked: people read the first few."""
+"""Notes on a plan, sorted by importance: people read the first few."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ ROWS_LEFT_OUT = "rows without a label"
 
 
 class Note(str):
-    """A note that says how much it matters; plain text, such as on a column's encoding, is last."""
+    """A note with its importance; plain text, such as on a column's encoding, comes last."""
 
     CHOICE, COLUMN, NOISE = 1, 2, 3
-    """A choice that was made for you; a column that is gone; noise that can be avoided."""
+    """A choice that was made for the user; a column left out; noise that can be avoided."""
 
     cost: int
 
@@ -24,8 +24,8 @@ class Note(str):
         return type(self), (str(self), self.cost)
 
 
-def spared(law: str, pure: bool, delta: float) -> list[str]:
-    """That δ was asked for, and a claim without it is made: the strongest that is true."""
+def unused_delta_note(law: str, pure: bool, delta: float) -> list[str]:
+    """Say that δ was asked for, but the claim does not need it."""
     if not pure or delta == 0:
         return []
     words = f"{law} noise is the smaller here and has pure ε: nothing of δ is spent"
@@ -46,6 +46,6 @@ def left_out_words(left_out: int, rows: int) -> str:
     return f"{left_out:,} of {total:,} ({share}) left out; who lacks a label becomes visible"
 
 
-def ranked(notes: Iterable[str]) -> tuple[str, ...]:
-    """What costs most first; in the order given where it costs the same."""
+def sort_notes(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return the notes with the most important first, else in the order given."""
     return tuple(sorted(notes, key=lambda note: -getattr(note, "cost", 0)))

@@ -1,17 +1,23 @@
-"""The residual floor: how a claim states it, how a run establishes it, how it is checked.
+"""The residual floor: how a claim states it, how a run establishes it, how it is verified.
 
-Both mechanisms that aggregate features rest on it (theory §6): wtd-FLAg on the residual of the
-whole table, sampled-wtd-FLAg on the smallest residual of a bag.
+Both mechanisms with secret weights rest on it (theory §6). Their weights hide a label only if the
+labels vary about their fit: the residual sum of squares must be at least a `floor`. wtd-flag needs
+it of the whole table, sampled-wtd-flag of every bag. A floor comes about in one of four ways:
+
+    declared        the curator asserts it; the run checks it and may refuse
+    added           noise of that variance is added to every aggregate label: unconditional
+    measured        the root of the residual is published with noise and shows the floor, or refuses
+    measured+added  the same, and what is missing from the floor is added as noise (the default)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +32,30 @@ from labeldp.accounting.sketch import DatasetBounds
 from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.mechanisms.checks import (
+    FAR,
+    SCARCE,
+    check_grid,
+    check_label_exponent,
+    check_numbers,
+    check_reach,
+    check_scatter,
+)
+from labeldp.mechanisms.design_summary import ROUNDING
+from labeldp.mechanisms.noise_checks import NORMAL, check_values
 from labeldp.mechanisms.options import FloorOptions
 from labeldp.release.claim import Claim, FloorOutcome
+from labeldp.release.label_model import SketchedLabels
+from labeldp.release.pending import AGGREGATES, FEATURES
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 
+if TYPE_CHECKING:
+    from labeldp.release.files import Release
+
 _NINETY = 1.645
 """Standard deviations on either side that hold nine in ten."""
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -88,7 +111,7 @@ class FloorClaim(Claim):
 
 @dataclass(frozen=True)
 class FloorParameters:
-    """What prices a plan that rests on a floor: facts, budget, accountant, where it comes from."""
+    """What the floor of a plan depends on: dataset bounds, budget, accountant and floor mode."""
 
     facts: DatasetBounds
     """Of the whole table."""
@@ -103,7 +126,7 @@ class FloorParameters:
 
     @cached_property
     def measurement(self) -> Measurement | None:
-        """What measuring a floor spends of the budget; None if none is measured."""
+        """The part of the budget that measuring a floor spends; None if none is measured."""
         if not self.mode.measures:
             return None
         return default_measurement(self.epsilon, self.delta, self.labels)
@@ -113,21 +136,24 @@ class FloorParameters:
         return self.facts.features or 0
 
     def shown(self, rows: int) -> float:
-        """The residual sum of squares that rows can be shown to have, if the guess is right."""
+        """Return the residual sum of squares that a measurement shows, if the guess is right."""
         residual = self.residual_ms * rows
         if self.measurement is None:
             return residual
         return self.measurement.lower_bound(residual**0.5, 0.0, self.facts.width) ** 2
 
     def added(self, needed: float, rows: int) -> float:
-        """The variance a run would add to reach a floor."""
+        """Return the variance that a run would add to reach a floor."""
         if self.mode is FloorMode.ADDED:
             return needed
         return max(0.0, needed - self.shown(rows)) if self.mode.adds else 0.0
 
 
-def read_floor(document: dict[str, Any], *, rows: int, rank: int) -> dict[str, Any]:
-    """What a claim on a floor has beside its head; the facts are of so many rows of that rank."""
+def floor_claim_fields(document: dict[str, Any], *, rows: int, rank: int) -> dict[str, Any]:
+    """Return the fields of `FloorClaim` beside the common ones, from a plan or certificate.
+
+    `rows` and `rank` are those of the table, or of a bag.
+    """
     floor = document["floor"]
     measured = floor["measurement_mu"] is not None
     low, high = document["label_range"]
@@ -167,7 +193,7 @@ def _basis(mode: FloorMode, residual: str) -> str:
 
 
 def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
-    """The mode asked for."""
+    """Return the floor mode asked for."""
     try:
         mode = FloorMode(options.floor or FloorMode.MEASURED_ADDED.value)
     except ValueError:
@@ -185,7 +211,7 @@ def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
 def claimed_floor(
     needed: float, rows: int, residual_ms: float | None, *, whose: str, cure: str
 ) -> float:
-    """The floor a claim rests on: what is needed, or the whole of what was promised."""
+    """Return the floor of the claim: what is needed, or all that was promised (declared)."""
     if residual_ms is None:
         return needed
     promised = residual_ms * rows
@@ -203,7 +229,11 @@ def establish_floor(
     labels: LabelGrid,
     randomness: Randomness,
 ) -> FloorOutcome:
-    """Establish the floor under the smallest residual in the claim's way, or refuse."""
+    """Establish the floor under the smallest residual as the claim says, or refuse.
+
+    This is the only choice that a run makes after it has seen labels. What it depends on, the
+    measured root, is published with noise, and the cost of that is part of the claim.
+    """
     if claim.mode is FloorMode.ADDED:
         return FloorOutcome(added_variance=claim.floor)
     if claim.mode is FloorMode.DECLARED:
@@ -248,7 +278,10 @@ def measure_residual(
     randomness: Randomness,
     law: rounded_noise.NoiseLaw = rounded_noise.NORMAL,
 ) -> float:
-    """σ̂ = σ + noise·x, σ the smallest root, x of the law, through the door (theory §6.2)."""
+    """Return σ̂ = σ + noise·x, exactly rounded: σ the smallest root, x of the law (theory §6.2).
+
+    σ moves by at most Δ when one label does, because it is a distance to a subspace.
+    """
     scale = math.ldexp(1.0, -labels.exponent)
     low, high = root_bounds(*_smallest(residuals))
 
@@ -295,7 +328,7 @@ def std_ball(residual: ExactLeastSquares, precision: int, added: Fraction) -> An
 
 
 def refine(residual: ExactLeastSquares, precision: int) -> None:
-    """Make a residual's enclosure go with the precision asked for."""
+    """Narrow a residual's enclosure to go with the precision asked for."""
     if residual.bits < precision // 2:
         residual.refine(precision // 2)
 
@@ -331,7 +364,7 @@ class AggregateLabelSampler:
     def publish(
         self, features: NDArray[np.float64], grid: int, randomness: Randomness
     ) -> NDArray[np.float64]:
-        """Labels of these aggregates in label codes, through the door."""
+        """Return exactly rounded labels of these aggregates, in label codes."""
         mean, error = self.means(features)
         step, exact = grid - self.exponent, self.exact_at(features)
         return rounded_noise.sample_rounded(mean, error, self.std, step, randomness, exact)
@@ -367,3 +400,89 @@ def means(
     if centre:
         error += 2.0**-52 * (np.abs(slope[..., 0]) + abs(centre)) * size[:, 0]
     return np.vecdot(features, moved), error * (1 + 2.0**-40)
+
+
+def sketched_labels(release: Release) -> SketchedLabels:
+    """Return the label model of sums with secret weights."""
+    certificate = release.certificate
+    share = certificate["bag_size"] / release.features.rows
+    return SketchedLabels(share, certificate["floor"]["added_variance"])
+
+
+# ---- verification
+
+
+def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
+    """Yield where the floor that a certificate shows is not the one its claim needs."""
+    measured, shown, added = floor["measured"], floor["lower_bound"], floor["added_variance"]
+    present = {claim.measurement is not None, measured is not None, shown is not None}
+    if present != {claim.mode.measures}:
+        yield f"certificate: a {claim.mode.value} floor and its measurement do not go together"
+        return
+    bound, due = 0.0, claim.floor if claim.mode is FloorMode.ADDED else 0.0
+    if claim.measurement is not None:
+        grid = rounded_noise.grid_for(claim.measurement.noise(claim.facts.width))
+        bound = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), claim.facts.width)
+        due = added_variance(claim.floor, bound)
+        if math.fmod(measured, math.ldexp(1.0, grid)) != 0:
+            yield "certificate: floor.measured is off its public grid: its low bits may leak"
+        noise, most = claim.measurement.noise(claim.facts.width), claim.residual_ms(None)[1][1]
+        if not -FAR * noise <= measured <= math.sqrt(most * claim.facts.rows) + FAR * noise:
+            yield "certificate: floor.measured is impossible: no labels in their range leave that"
+        if not _close(shown, bound):
+            yield f"certificate: floor.lower_bound should be {bound:.9g}"
+        if claim.mode is FloorMode.MEASURED and due > 0:
+            yield "certificate: the floor that was measured is below the one needed"
+            due = 0.0
+    if not _close(added, due) or added < due * (1 - 1e-9):
+        yield f"certificate: floor.added_variance should be {due:.9g}"
+
+
+def _close(shown: float, expected: float) -> bool:
+    return math.isclose(shown, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)
+
+
+def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -> Iterator[str]:
+    """Yield where published numbers contradict a claim that rests on a floor.
+
+    Labels must stand on the public grid and, with `scatter`, vary about their fit as the floor
+    demands.
+    """
+    certificate, features = release.certificate, release.features
+    has_constant = features.intercept and features.names[0] == features.all_names[0]
+    if has_constant is not certificate["constant_in_span"]:
+        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+    if claim.facts.inflation < ROUNDING:
+        yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
+    yield from check_floor(claim, certificate["floor"])
+    exponent = certificate["numerics"]["label_exponent"]
+    yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
+    unsound = list(check_numbers(release))
+    yield from unsound
+    if unsound:
+        return
+    yield from check_grid(release, rounded_noise.grid_for(math.sqrt(claim.floor)))
+    reach = max(map(abs, claim.facts.label_range))
+    added = max(0.0, certificate["floor"]["added_variance"])
+    yield from check_reach(release, claim.facts.rows * reach**2 + added)
+    if scatter:
+        yield from check_scatter(release, claim.floor)
+    if scatter and certificate["form"] == "rows":
+        scale, labels = math.sqrt(claim.floor), release.labels
+        for problem in check_values(NORMAL, scale, rounded_noise.grid_for(scale), labels):
+            yield f"{AGGREGATES} has {problem}"
+
+
+def floor_not_checked(release: Release, *, scatter: bool) -> Iterator[str]:
+    """Yield where labels without noise would pass the check of their scatter."""
+    freedom = release.bags - len(release.features.names)
+    if not scatter:
+        yield (
+            "whether labels vary as the floor demands: bags of unlike residuals have no floor in "
+            "common"
+        )
+    elif freedom <= SCARCE:
+        yield (
+            f"whether labels vary as the floor demands: {release.bags} aggregates of "
+            f"{len(release.features.names)} columns leave too little to see it"
+        )

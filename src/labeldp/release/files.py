@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +21,17 @@ from labeldp.display import ReprMixin
 from labeldp.errors import ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import is_directory, path_problem, read_json
+from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release.certificate import Certificate
+from labeldp.release.form import refuse_unsound
 from labeldp.release.label_model import LabelModel, SketchedLabels
 from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,
     FEATURES,
-    PendingRelease,
-    aggregate_schema,
+    ROW,
     file_name,
+    write_release,
 )
 from labeldp.release.stored import StoredTable, check_plain
 
@@ -39,17 +40,12 @@ if TYPE_CHECKING:
 
 WARNING = "NOT_PRIVATE.txt"
 """In place of a certificate, beside sums that are not private."""
-ROW = "row"
-"""The first column where every row has a label of its own: its number in the table."""
 WANTS_TABLE = (
     "the release names rows and does not hold their features; give the table that it was made "
     "from: `fit(release, table)`"
 )
 MOST_JSON = 1 << 24
 """Bytes of a certificate or a feature map."""
-_JUDGE, _DECLARED = "labeldp.mechanisms.structure", "labeldp.mechanisms.registry"
-"""What a certificate must hold and what labels are is declared by mechanisms, further down the
-road; it is looked up by name when a release is read."""
 _NOT_FILES = ("aggregates", "features", "feature_sums")
 """Digests that are not those of further tables."""
 
@@ -91,16 +87,8 @@ class Release(ReprMixin):
 
     @property
     def meaning(self) -> LabelModel:
-        """What its labels are, by the declaration of its mechanism."""
-        name = self.certificate["mechanism"]
-        declared = import_module(_DECLARED).mechanism_named(name).meaning
-        if declared is None:
-            raise ReleaseError(
-                f"{name} does not declare what the labels of its releases are, so "
-                "nothing can be learnt from them here; use a learner of its own"
-            )
-        meaning: LabelModel = declared(self)
-        return meaning
+        """What learners may assume about its labels, as its mechanism says."""
+        return mechanism_named(self.certificate["mechanism"]).label_model(self)
 
     @property
     def bags(self) -> int:
@@ -219,14 +207,14 @@ class Release(ReprMixin):
         ReleaseError
             it exists, or cannot be written.
         """
-        drawing = PendingRelease(
+        write_release(
+            to_path("directory", directory),
             self.features,
             self.table.schema,
-            (batch for batch in self.table.to_batches()),
-            lambda _digests: self.certificate,
+            self.table.to_batches(),
             self.files,
+            lambda _digests: self.certificate,
         )
-        drawing.write(to_path("directory", directory))
 
     @classmethod
     def load(cls, directory: str | Path, *, verify: bool = True) -> Release:
@@ -270,7 +258,7 @@ class Release(ReprMixin):
         }
         release = cls(table, features, Certificate(certificate), files)
         if verify:
-            import_module(_JUDGE).refuse_unsound(folder, release)
+            refuse_unsound(folder, release)
         return release
 
 
@@ -292,8 +280,3 @@ def _further_files(certificate: dict[str, Any]) -> list[str]:
         for name, digest in names.items()
         if digest is not None and name not in _NOT_FILES and re.fullmatch("[a-z_]+", name)
     ]
-
-
-def design_layout(release: Release) -> pa.Schema:
-    """The columns of aggregates that hold features and labels."""
-    return aggregate_schema(release.features, release.certificate["labels"]["column"])

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,81 +32,97 @@ from labeldp.arrow_util import arrow_numbers
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
 from labeldp.release.certificate import seal
+from labeldp.release.claim import Claim, FloorOutcome, certify
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.parquet import METADATA_KEY, WRITING
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
+ROW = "row"
+"""The first column where every row has a label of its own: its number in the table."""
 _GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
 """A row group has the first two at least, unless it has the third: 64 MiB."""
 
 
 @dataclass(frozen=True)
 class PendingRelease:
-    """What a mechanism draws: a stream of aggregates, and a certificate once it has ended."""
+    """What a mechanism draws: a stream of aggregates, and what the certificate will say of it."""
 
     features: FeatureMap
     schema: pa.Schema
     batches: Generator[pa.RecordBatch, None, None]
     """Drawn as they are asked for, maybe by threads: closed when the drawing ends, or fails."""
-    certify: Callable[[dict[str, str]], dict[str, Any]]
-    """The certificate, given the digests of all tables by their names."""
+    claim: Claim
+    outcome: FloorOutcome | None
+    """What the run published about a residual floor."""
+    run_fields: Mapping[str, Any]
+    """Fields of the certificate about the run, with the digests that are known already."""
+    last_fields: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that stand at its end."""
     files: Mapping[str, pa.Table] = field(default_factory=dict)
-    """Public tables beside the aggregates, as the mechanism declares them."""
+    """Public tables beside the aggregates."""
 
-    def telling(self, **fields: Any) -> PendingRelease:
-        """The same, whose certificate also says this of the run."""
-
-        def certify(digests: dict[str, str]) -> dict[str, Any]:
-            return seal(self.certify(digests) | fields)
-
-        return replace(self, certify=certify)
+    def certificate(self, digests: Mapping[str, str]) -> dict[str, Any]:
+        """Return the certificate, given the digests of all tables: the numbers are written."""
+        run_fields = dict(self.run_fields)
+        run_fields["digests"] = {**run_fields["digests"], **digests}
+        return seal({**certify(self.claim, self.outcome, **run_fields), **self.last_fields})
 
     def collect(self) -> tuple[pa.Table, dict[str, Any]]:
         """Draw into memory: the aggregates and the certificate."""
         with closing(self.batches):
             table = pa.Table.from_batches(self.batches, schema=self.schema)
-        return table, self._certificate(table_digest(table))
-
-    def _certificate(self, aggregates: str) -> dict[str, Any]:
-        others = {name: table_digest(table) for name, table in self.files.items()}
-        return self.certify({"aggregates": aggregates, **others})
+        digests = {"aggregates": table_digest(table)}
+        digests |= {name: table_digest(each) for name, each in self.files.items()}
+        return table, self.certificate(digests)
 
     def write(self, directory: str | Path) -> dict[str, Any]:
         """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
-        with new_directory(Path(directory)) as partial:
-            text = certificate_text(certificate := self._write_aggregates(partial / AGGREGATES))
-            for name, table in self.files.items():
-                with pq.ParquetWriter(partial / file_name(name), table.schema, **WRITING) as file:
-                    for group in _row_groups(table.to_batches(), len(table.schema)):
-                        file.write_table(group, group.num_rows)
-                    file.add_key_value_metadata({METADATA_KEY.decode(): text})
-            (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
-            (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
-            with suppress(LookupError, TypeError, ValueError, AttributeError):
-                # what is no certificate cannot be described, and `verify` refuses it
-                described = croissant_of(partial, certificate)
-                (partial / CROISSANT).write_text(described, encoding="utf-8")
-        return certificate
+        with closing(self.batches):
+            return write_release(
+                directory, self.features, self.schema, self.batches, self.files, self.certificate
+            )
 
-    def _write_aggregates(self, path: Path) -> dict[str, Any]:
-        """The stream into one file, its digest and the certificate.
 
-        Normal numbers cannot be compressed; labels, which stand on a grid, can.
-        """
-        others = set(self.schema.names) - set(self.features.names)
-        layout = {"compression": dict.fromkeys(others, "snappy"), **WRITING}
+def write_release(
+    directory: str | Path,
+    features: FeatureMap,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    files: Mapping[str, pa.Table],
+    certify: Callable[[dict[str, str]], dict[str, Any]],
+) -> dict[str, Any]:
+    """Write a release as one new directory, whole or not at all; return the certificate.
+
+    `certify` makes the certificate once the digests of all tables are known.
+    """
+    digests = {name: table_digest(table) for name, table in files.items()}
+    # Normal numbers cannot be compressed; labels, which stand on a grid, can.
+    others = set(schema.names) - set(features.names)
+    layout = {"compression": dict.fromkeys(others, "snappy"), **WRITING}
+    with new_directory(Path(directory)) as partial:
         with (
-            closing(self.batches),
-            Digest(self.schema) as digest,
-            pq.ParquetWriter(path, self.schema, **layout) as file,
+            Digest(schema) as digest,
+            pq.ParquetWriter(partial / AGGREGATES, schema, **layout) as file,
         ):
-            for group in _row_groups(self.batches, len(self.schema)):
+            for group in _row_groups(batches, len(schema)):
                 digest.add(group)
                 file.write_table(group, group.num_rows)
-            certificate = self._certificate(digest.total())
-            file.add_key_value_metadata({METADATA_KEY.decode(): certificate_text(certificate)})
-        return certificate
+            certificate = certify({"aggregates": digest.total(), **digests})
+            text = certificate_text(certificate)
+            file.add_key_value_metadata({METADATA_KEY.decode(): text})
+        for name, table in files.items():
+            with pq.ParquetWriter(partial / file_name(name), table.schema, **WRITING) as file:
+                for group in _row_groups(table.to_batches(), len(table.schema)):
+                    file.write_table(group, group.num_rows)
+                file.add_key_value_metadata({METADATA_KEY.decode(): text})
+        (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
+        (partial / FEATURES).write_text(features_text(features), encoding="utf-8")
+        with suppress(LookupError, TypeError, ValueError, AttributeError):
+            # what is no certificate cannot be described, and `verify` refuses it
+            described = croissant_of(partial, certificate)
+            (partial / CROISSANT).write_text(described, encoding="utf-8")
+    return certificate
 
 
 def file_name(name: str) -> str:

@@ -15,21 +15,11 @@ from labeldp.data.source import Source, scan
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.raw_rows import raw_columns, raw_schema
-from labeldp.release.files import ROW, WANTS_TABLE, Release
-from labeldp.release.pending import label_column
+from labeldp.release.files import WANTS_TABLE, Release
+from labeldp.release.pending import ROW
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def row_schema(features: FeatureMap, label: str, *, with_features: bool) -> pa.Schema:
-    """The row's number, the raw columns if they are released, and the label."""
-    raw = list(raw_schema(features)) if with_features else []
-    ends = [
-        pa.field(ROW, pa.int64(), nullable=False),
-        pa.field(label_column(label), pa.float64(), nullable=False),
-    ]
-    return pa.schema([ends[0], *raw, ends[1]])
 
 
 def labelled_rows(

@@ -24,8 +24,8 @@ from scipy import special
 from labeldp.data.source import Source
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.plans import Plan
 from labeldp.passes.engine import Engine
+from labeldp.planning import Plan
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
 

@@ -20,10 +20,10 @@ import numpy as np
 from labeldp.data.source import Source, as_source
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, positive
-from labeldp.mechanisms.plans import Plan
-from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named
+from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
+from labeldp.mechanisms.registry import mechanism_named
 from labeldp.passes.engine import Engine, LocalEngine, engine_for
-from labeldp.planning.verbs import TABLE, plan
+from labeldp.planning import TABLE_OPTIONS, Plan, plan
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
 from labeldp_paper.audit.audit_spec import Known, Part, Trial
@@ -174,7 +174,7 @@ def audit(
     True
     """
     positive(seconds=seconds)
-    said = {name: choices.pop(name) for name in TABLE if name in choices}
+    said = {name: choices.pop(name) for name in TABLE_OPTIONS if name in choices}
     table = as_source(source, label=label, label_range=label_range, **said)
     public = imagined(table, np.zeros(0))
     engine = engine or engine_for(public)

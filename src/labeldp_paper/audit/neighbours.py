@@ -20,7 +20,7 @@ from labeldp.data.protocol import ReaderOf
 from labeldp.data.source import Source
 from labeldp.data.spelling import Wording
 from labeldp.errors import InputError
-from labeldp.mechanisms.plans import Plan
+from labeldp.planning import Plan
 from labeldp.sampling.streams import public_stream
 from labeldp_paper.audit.audit_spec import Trial
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp.data.source import Source
-from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
-from labeldp.mechanisms.noisy_rows.run import noisy_labels
-from labeldp.mechanisms.plans import Plan
+from labeldp.mechanisms.noisy_rows import NoisyRowsClaim, noisy_labels
 from labeldp.passes.engine import Engine
+from labeldp.planning import Plan
 from labeldp.release.files import Release
 from labeldp_paper.audit.audit_spec import (
     LAPLACE,

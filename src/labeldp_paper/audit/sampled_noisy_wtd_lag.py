@@ -8,11 +8,14 @@ import numpy as np
 
 from labeldp.data.source import Source
 from labeldp.mechanisms.bags import BagRows
-from labeldp.mechanisms.plans import Plan
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
-from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
-from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
+from labeldp.mechanisms.sampled_noisy_wtd_lag import (
+    BagWeights,
+    SampledNoisyWtdLagClaim,
+    draw_sums,
+    label_grid,
+)
 from labeldp.passes.engine import Engine
+from labeldp.planning import Plan
 from labeldp.release.files import Release
 from labeldp_paper.audit.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 

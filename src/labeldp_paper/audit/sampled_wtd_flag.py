@@ -14,11 +14,10 @@ import numpy as np
 from labeldp.accounting.residual_floor import FloorMode
 from labeldp.data.source import Source
 from labeldp.mechanisms.bags import BagRows
-from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.residual_floor import establish_floor
-from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
-from labeldp.mechanisms.sampled_wtd_flag.run import LabelledBags
+from labeldp.mechanisms.sampled_wtd_flag import LabelledBags, SampledWtdFlagClaim
 from labeldp.passes.engine import Engine
+from labeldp.planning import Plan
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
@@ -53,7 +52,7 @@ def moves(plan: Plan, pieces: Iterable[Reals]) -> Reals:
 
 def most(plan: Plan) -> float:
     """The largest leverage that is priced."""
-    return _claim(plan).known.max_leverage or 1.0
+    return _claim(plan).usable_facts.max_leverage or 1.0
 
 
 def any_labels(plan: Plan) -> bool:

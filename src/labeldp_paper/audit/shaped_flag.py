@@ -10,11 +10,15 @@ from labeldp.data.source import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.row_norms import Weights
-from labeldp.mechanisms.plans import Plan
-from labeldp.mechanisms.shaped_flag import RADIAL
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
+from labeldp.mechanisms.options import RADIAL
+from labeldp.mechanisms.shaped_flag import (
+    ShapedFlagClaim,
+    aggregate_labels,
+    exact_residual,
+    residual_root,
+)
 from labeldp.passes.engine import Engine
+from labeldp.planning import Plan
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
@@ -35,7 +39,7 @@ _AT_ONCE = 1 << 20
 
 
 def _of(plan: Plan) -> tuple[ShapedFlagClaim, Weights]:
-    claim, weights = plan.claim, plan.parts["weights"]
+    claim, weights = plan.claim, plan.weights
     assert isinstance(claim, ShapedFlagClaim)
     assert isinstance(weights, Weights)
     return claim, weights
@@ -60,7 +64,7 @@ class Shaped:
         self._labels, sums = plan.labels, Fit(plan, source).sums
         tallies = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
         self._gram, self._moments = engine.run_pass("label sums", source, *tallies)
-        self._residual = residual_of(plan, self._gram, self._moments)
+        self._residual = exact_residual(plan, self._gram, self._moments)
         self._mean, self._root = self._weights.matrix @ sums.cross, sums.root
 
     def draw(self, releases: int, fresh: Fresh) -> Shown:
@@ -114,6 +118,6 @@ class Shaped:
             np.array([[claim.residual_scale]]),
             ABSOLUTE if radial else SQUARE,
             rounded_noise.grid_for(claim.residual_noise_std),
-            claim.reach,
+            claim.residual_reach,
         )
         return aggregates, root

@@ -17,11 +17,10 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler, establish_floor
-from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.mechanisms.wtd_flag.run import draw_aggregates
+from labeldp.mechanisms.wtd_flag import WtdFlagClaim, draw_aggregates
 from labeldp.passes.engine import Engine
+from labeldp.planning import Plan
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise

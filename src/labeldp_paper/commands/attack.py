@@ -8,7 +8,7 @@ import click
 
 from labeldp.cli.options import Command, json_option, option
 from labeldp.cli.output import emit_json, emit_table
-from labeldp.mechanisms.protocol import REMARKS
+from labeldp.mechanisms.description import REMARKS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ def attack(epsilon: float, delta: float, seed: int, as_json: bool) -> None:
     import pyarrow as pa
 
     from labeldp.datasets import CENSUS_RANGE, census_like
-    from labeldp_paper.naive import NAIVE
+    from labeldp_paper.naive.sums import NAIVE
 
     table = pa.Table.from_batches(list(census_like(_ROWS, seed)))
     found = [_on_sums(table, name, seed) for name in NAIVE]

@@ -16,7 +16,7 @@ from labeldp.cli.options import (
     split_options,
 )
 from labeldp.cli.output import emit_facts, emit_json, emit_table, say
-from labeldp.mechanisms.protocol import REMARKS, number
+from labeldp.mechanisms.description import REMARKS, number
 
 if TYPE_CHECKING:
     from labeldp_paper.audit.auditing import Audit

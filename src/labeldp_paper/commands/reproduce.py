@@ -12,7 +12,7 @@ import click
 from labeldp import InputError
 from labeldp.cli.options import Command, argument, json_option, option
 from labeldp.cli.output import emit_facts, emit_json, emit_table, note, progress
-from labeldp.mechanisms.protocol import REMARKS
+from labeldp.mechanisms.description import REMARKS
 
 if TYPE_CHECKING:
     from labeldp_paper.experiments.result import Result

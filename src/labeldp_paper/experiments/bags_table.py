@@ -21,8 +21,7 @@ from labeldp_paper.experiments.networks import has_torch
 from labeldp_paper.experiments.result import Result, Row, Table, shown, spread
 from labeldp_paper.experiments.run import Data, Run
 from labeldp_paper.experiments.truth import FERTILITY
-from labeldp_paper.naive import NAIVE_FLAG
-from labeldp_paper.naive.sums import naive_sums
+from labeldp_paper.naive.sums import NAIVE_FLAG, naive_sums
 
 NAME = "bags-table"
 DELTA = 1e-6

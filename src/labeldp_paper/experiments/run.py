@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from labeldp import DataError, LocalEngine, Source, inspect, scan
+from labeldp import DataError, LocalEngine, Source, scan
+from labeldp.mechanisms.design_summary import private_residual_ms, summarize_design
+from labeldp.mechanisms.options import Encoding
 from labeldp_paper.datasets.catalogue import DATASETS
 from labeldp_paper.datasets.declaration import Dataset
 from labeldp_paper.datasets.making import generate
@@ -124,8 +126,14 @@ class Run:
         if self.given_file(which) is None:
             return None
         engine = LocalEngine(progress=self.progress)
-        seen = inspect(self.data(which, 0).source, epsilon=1.0, delta=1e-6, engine=engine)
-        facts = {name: seen[name] for name in ("rows", "rank", "max_leverage", "residual_ms")}
+        source = self.data(which, 0).source
+        design = summarize_design(source, engine=engine, encoding=Encoding())
+        facts = {
+            "rows": design.facts.rows,
+            "rank": design.factor.rank,
+            "max_leverage": design.leverage.maximum,
+            "residual_ms": private_residual_ms(design, source, engine),
+        }
         low, high = self.data(which, 0).source.label_range or (0.0, 1.0)
         return {**facts, "label_range": [float(low), float(high)]}
 

@@ -1,16 +1,14 @@
 """Naive LAg and FLAg, the warning example: what `labeldp` finds of them by entry point."""
 
-from labeldp.mechanisms.options import BagsQuestion
-from labeldp.mechanisms.protocol import Account, Demonstration, later
-
-NAIVE_FLAG, NAIVE_LAG = NAIVE = "naive-flag", "naive-lag"
+from labeldp.mechanisms.account import bag_panels
+from labeldp.mechanisms.demonstrations import Demonstration
+from labeldp_paper.naive.account import answer
+from labeldp_paper.naive.sums import release
 
 DEMONSTRATION = Demonstration(
     options=("bags", "bag_size", "bag_seed"),
-    release=later(f"{__name__}.sums:release"),
-    account=Account(
-        BagsQuestion,
-        later(f"{__name__}.account:answer"),
-        later("labeldp.mechanisms.account:show"),
-    ),
+    release=release,
+    account_fields=("bags", "bag_size"),
+    account=answer,
+    account_panels=bag_panels,
 )

@@ -26,8 +26,8 @@ from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine, engine_for
 from labeldp.release.files import WARNING
 from labeldp.release.pending import AGGREGATES, FEATURES, features_text, label_column
-from labeldp_paper.naive import NAIVE, NAIVE_FLAG
 
+NAIVE_FLAG, NAIVE_LAG = NAIVE = "naive-flag", "naive-lag"
 _BLOCK_ROWS = 1 << 14
 _TEXT = (
     "NOT PRIVATE. These are plain sums of labels over bags, made on request to show why weights "

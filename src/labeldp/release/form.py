@@ -7,9 +7,11 @@ tables have their columns and the form that we write, and digests and seal bind 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,12 +19,11 @@ import pyarrow.parquet as pq
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features.notes import foreign_notes
 from labeldp.io_util import json_digest
-from labeldp.mechanisms.certificate_form import malformed
-from labeldp.mechanisms.registry import mechanism_named, mechanisms
+from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanisms
+from labeldp.release.about import read_about
 from labeldp.release.certificate import seal
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import table_digest
-from labeldp.release.files import Release, design_layout
 from labeldp.release.parquet import METADATA_KEY, check_form
 from labeldp.release.pending import (
     AGGREGATES,
@@ -34,6 +35,9 @@ from labeldp.release.pending import (
 )
 from labeldp.release.statement import SIGNATURES, Envelope, signature_problems
 from labeldp.release.stored import check_plain
+
+if TYPE_CHECKING:
+    from labeldp.release.files import Release
 
 _MOST_TOLD = 5
 """Files that do not belong to a release, by name."""
@@ -69,7 +73,7 @@ def altered(folder: Path, release: Release) -> list[str]:
 
 def _files(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
     """Whether all files are those of the mechanism, and ordinary ones."""
-    tables = mechanism_named(certificate["mechanism"]).files
+    tables = mechanism_named(certificate["mechanism"]).table_names
     known = {AGGREGATES, CERTIFICATE, FEATURES, CROISSANT, SIGNATURES, *map(file_name, tables)}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     for name in others[:_MOST_TOLD]:
@@ -85,13 +89,13 @@ def _files(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
 def _layouts(release: Release) -> Iterator[str]:
     """Whether all tables of the mechanism are there, with their columns."""
     found = {"aggregates": release.table, **release.files}
-    own = mechanism_named(release.certificate["mechanism"]).files
-    for name, layout in {"aggregates": design_layout, **own}.items():
+    mechanism = mechanism_named(release.certificate["mechanism"])
+    for name in ("aggregates", *mechanism.table_names):
         if name not in found:
             yield f"{file_name(name)} is missing: the certificate says nothing of it"
             continue
         try:
-            shown, expected = found[name].schema, layout(release)
+            shown, expected = found[name].schema, mechanism.table_schemas(release)[name]
         except (KeyError, TypeError, ValueError) as problem:
             yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
             continue
@@ -205,3 +209,70 @@ def _contents(release: Release) -> Iterator[str]:
             continue
         if digest != certificate["digests"][file]:
             yield f"{file_name(file)} was altered (its digest does not match)"
+
+
+def malformed(certificate: Any) -> list[str]:
+    """Where a certificate breaks its JSON schema, or says what none can; no value is quoted."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    known = Draft202012Validator.TYPE_CHECKER
+    whole = known.redefine("integer", _is_whole)
+    strict = extend(Draft202012Validator, {"pattern": _matches}, type_checker=whole)
+    errors = strict(certificate_schema()).iter_errors(certificate)
+    broken = dict.fromkeys(line for error in errors for line in _schema_problems(error))
+    return list(broken) or [*_about_problems(certificate), *_moment(certificate)]
+
+
+def _matches(_: Any, pattern: str, value: Any, __: Any) -> Iterator[Any]:
+    """The whole text; that of Python would let a line end after it."""
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and not re.fullmatch(pattern, value):
+        yield ValidationError("it does not match")
+
+
+def _about_problems(certificate: dict[str, Any]) -> Iterator[str]:
+    """What the curator says is as `read_about` leaves it, and what is not said is listed."""
+    said = certificate["about"]
+    if said is None:
+        return
+    texts = {name: text for name, text in said.items() if name != "missing" and text is not None}
+    try:
+        expected = read_about(texts)
+    except InputError:
+        expected = None
+    if expected is None or expected.to_json() != said:
+        yield "certificate.about is not as labeldp writes it"
+
+
+def _moment(certificate: dict[str, Any]) -> Iterator[str]:
+    moment = certificate["released_at"]
+    try:
+        if moment is not None:
+            datetime.fromisoformat(moment)
+    except ValueError:
+        yield "certificate.released_at is no moment that there was"
+
+
+def _is_whole(_: Any, value: Any) -> bool:
+    """JSON Schema takes 60.0 for an integer; a certificate says 60."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _schema_problems(error: Any) -> Iterator[str]:
+    """One line for each thing that is wrong."""
+    place, rule = f"certificate{error.json_path.removeprefix('$')}", error.validator_value
+    match error.validator:
+        case "type":
+            kinds = [rule] if isinstance(rule, str) else rule
+            yield f"{place} must be {' or '.join(kinds)}"
+        case "required":
+            yield from (f"{place}.{name} is missing" for name in rule if name not in error.instance)
+        case "additionalProperties":
+            extra = error.instance.keys() - error.schema["properties"].keys()
+            yield from (f"{place}.{name} is not a field of a certificate" for name in sorted(extra))
+        case "enum":
+            yield f"{place} must be one of {rule}"
+        case other:
+            yield f"{place} breaks the schema ({other} {rule})"

@@ -1,0 +1,308 @@
+"""What a mechanism is: the base class, and the plan that a mechanism makes.
+
+A mechanism works in two stages. `Mechanism.plan` sees features and public facts, never labels,
+and returns a `MechanismPlan` whose claim fixes the whole privacy profile. `Mechanism.run` reads
+the labels and returns a `PendingRelease`; nothing it sees can change the claim (theory §6).
+Everything that others ask of a mechanism (verification, learners, `labeldp account`, texts for
+people) is a method of the same class.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from labeldp.data.source import Source
+from labeldp.errors import InputError, PlanError, ReleaseError
+from labeldp.exact.cholesky import VerifiedCholesky
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.row_norms import Weights
+from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import json_digest
+from labeldp.mechanisms.bags import SimulationInputs
+from labeldp.mechanisms.description import Description, Document, Panel
+from labeldp.mechanisms.design_summary import DesignSummary
+from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.options import LINEAR, AccountQuestion, PlanRequest
+from labeldp.passes.engine import Engine
+from labeldp.release.claim import Claim, FloorOutcome, drawn_fields
+from labeldp.release.label_model import LabelModel
+from labeldp.release.pending import PendingRelease, aggregate_schema
+from labeldp.sampling.streams import Randomness
+
+if TYPE_CHECKING:  # releases look up their mechanism, so they are defined above this module
+    from labeldp.release.files import Release
+
+OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
+CONTRADICTION = "the plan contradicts itself; plan again"
+
+
+def read_schema(name: str) -> Document:
+    """Return the JSON schema of a section of the certificate, or of the whole."""
+    path = Path(__file__).parent / "schemas" / f"{name}.schema.json"
+    schema: Document = json.loads(path.read_text(encoding="utf-8"))
+    return schema
+
+
+@dataclass(frozen=True)
+class MechanismPlan:
+    """What a mechanism will publish and what it promises. Every field is public."""
+
+    mechanism: Mechanism = field(repr=False, compare=False)
+    claim: Claim
+    features: FeatureMap
+    labels: LabelGrid
+    feature_sums: str
+    """SHA-256 of the exact feature sums (of the bags' rows, if rows are drawn): the run must see
+    the same features."""
+    forecast: Forecast
+    notes: tuple[str, ...] = ()
+    factor: VerifiedCholesky | None = field(default=None, compare=False)
+    """Of those feature sums, where planning has just computed it; plan files do not hold it."""
+    weights: Weights | None = field(default=None, compare=False)
+    """The public weights of shaped-flag; None for other mechanisms."""
+    anyway: bool = False
+    """Whether it was asked for although it cannot beat the constant predictor."""
+    table: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Which label and text options the source was scanned with (`Source.said`): a release reads
+    the table in the same way."""
+
+    def check_source(self, source: Source, *consistent: bool) -> None:
+        """Refuse a source that is not the planned one, and a plan that contradicts itself.
+
+        Runs begin with this, before a label is read. Plan files may have been edited, so that
+        nothing in them is trusted: `consistent` are the conditions of the mechanism's own fields.
+        """
+        labels, claim, features = self.labels, self.claim, self.features
+        if self.table.get("label", source.label) != source.label:
+            raise PlanError(
+                f"the plan is for the labels {self.table['label']!r}; name these, or plan again"
+            )
+        if source.label_range != (labels.low, labels.high):
+            raise PlanError(
+                f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
+                "scan the table with that label range"
+            )
+        person = None if claim.person is None else claim.person.column
+        if source.person != person:
+            whose = "single rows (no `person`)" if person is None else f"persons (`{person=}`)"
+            raise PlanError(f"the plan is for {whose}; scan the table with that, or plan again")
+        self.mechanism.check_person(person)
+        grid = LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
+        document = claim.to_json()
+        agrees = (
+            labels == grid
+            and document["label_range"] == list(labels.range)
+            and document["rows"] == features.rows
+            and all(consistent)
+        )
+        if not agrees or not claim.delta_at(claim.epsilon) <= claim.delta:
+            raise PlanError(CONTRADICTION)
+
+    def check_feature_sums(self, digest: str) -> None:
+        """Refuse a run whose features are not those of the plan."""
+        if digest != self.feature_sums:
+            raise PlanError(OTHER_FEATURES)
+
+    def pending_release(
+        self,
+        source: Source,
+        randomness: Randomness,
+        *,
+        grid: int,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        files: Mapping[str, pa.Table] | None = None,
+        outcome: FloorOutcome | None = None,
+        more_fields: Mapping[str, Any] | None = None,
+    ) -> PendingRelease:
+        """Return what a run draws, with all that its certificate will say beside the claim.
+
+        `grid` is the exponent of the public grid of the published labels, `outcome` what was
+        published about a residual floor, and `more_fields` are the certificate's last fields.
+        All other fields are public and fixed before labels are read.
+        """
+        missing = "rows dropped" if source.drop_missing_labels else "refused"
+        words, left_out = _missing_words(source), source.rows_left_out(self.features.rows)
+        return PendingRelease(
+            self.features,
+            schema,
+            _generator(batches),
+            self.claim,
+            outcome,
+            {
+                "numerics": {
+                    "aggregate_labels": self.claim.drawn,
+                    "grid_exponent": grid,
+                    "label_exponent": self.labels.exponent,
+                    "feature_sums": "exact integers",
+                    "residual": "rigorous enclosure",
+                },
+                "randomness": drawn_fields(randomness.private),
+                "labels": {
+                    "column": source.label,
+                    "outside_range": "clipped" if source.clip else "refused",
+                    "missing": missing,
+                    **({} if left_out is None else {"rows_left_out": left_out}),
+                    **({"na": words} if words else {}),
+                },
+                "ledger": None,
+                "about": None,
+                "released_at": None,
+                "anyway": self.anyway,
+                "digests": {
+                    "bags": None,
+                    "features": json_digest(self.features.to_json()),
+                    "feature_sums": self.feature_sums,
+                },
+            },
+            more_fields or {},
+            files or {},
+        )
+
+
+def _generator(batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, None]:
+    if isinstance(batches, Generator):
+        return batches
+    return (batch for batch in batches)
+
+
+def _missing_words(source: Source) -> list[str]:
+    """Return which texts mean a missing label, for whoever drops the same rows again."""
+    if not source.drop_missing_labels or source.label is None:
+        return []
+    codes = source.reading.codes.get(source.label, ())
+    words = filter(None, source.reading.everywhere or ())
+    return [*words, *(f"{source.label}={code}" for code in codes)]
+
+
+class Mechanism(ABC):
+    """One way to publish. Mechanisms have no state: `registry` holds one object of each class."""
+
+    name: ClassVar[str]
+    """As on the command line."""
+    title: ClassVar[str]
+    """One line."""
+    Options: ClassVar[type[Any]]
+    """A frozen dataclass of options; see `options.py`."""
+    accountants: ClassVar[tuple[str, ...]] = ("exact",)
+    covers_persons: ClassVar[bool] = False
+    """Whether all rows of a person can be covered together; else such a source is refused."""
+    why_single_rows: ClassVar[str] = "it is priced for the label of one row"
+    allows_pure: ClassVar[bool] = False
+    """Whether δ = 0 can be asked for."""
+    closed_form: ClassVar[bool] = False
+    """Whether the forecast is the exact law of the fit's error, so that `auto` may rely on it."""
+    uses: ClassVar[tuple[str, ...]] = (LINEAR,)
+    """What releases are for: linear models, or any model."""
+    sections: ClassVar[Mapping[str, Document]] = {}
+    """JSON schemas of the certificate's sections that are this mechanism's own."""
+    table_names: ClassVar[tuple[str, ...]] = ()
+    """Tables beside the aggregates, each in NAME.parquet with its digest in `digests.NAME`."""
+    account_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of `AccountQuestion` that `account` uses beside the common ones."""
+    has_error_bound: ClassVar[bool] = False
+    """Whether `least_added_mse` is known; `auto` plans such mechanisms last."""
+
+    def check_request(self, request: PlanRequest[Any], source: Source) -> None:  # noqa: ARG002
+        """Refuse what can be refused before any data are read; `plan` begins with it."""
+        self.check_person(source.person)
+
+    @abstractmethod
+    def plan(
+        self, request: PlanRequest[Any], design: DesignSummary, source: Source, engine: Engine
+    ) -> MechanismPlan:
+        """Decide what to publish, from features and public facts; no label is read."""
+
+    @abstractmethod
+    def run(
+        self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness
+    ) -> PendingRelease:
+        """Read the labels once and draw what is published."""
+
+    @abstractmethod
+    def claim_from_json(self, document: Document) -> Claim:
+        """Return the claim of a plan or certificate.
+
+        Raises KeyError, TypeError or ValueError if the document holds none.
+        """
+
+    @abstractmethod
+    def check(self, release: Release) -> Iterator[str]:
+        """Yield where published numbers contradict the claim."""
+
+    @abstractmethod
+    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
+        """Yield where a table's features contradict the release."""
+
+    @abstractmethod
+    def describe(self, document: Document) -> Description:
+        """Describe a plan or certificate to people."""
+
+    def not_checked(self, release: Release) -> Iterator[str]:  # noqa: ARG002
+        """Yield what `check` cannot see in a release that passes it."""
+        return iter(())
+
+    def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
+        """Return the schemas of all tables of a release; `aggregates` holds the labels."""
+        label = release.certificate["labels"]["column"]
+        return {"aggregates": aggregate_schema(release.features, label)}
+
+    def label_model(self, release: Release) -> LabelModel:  # noqa: ARG002
+        """Return what learners may assume about the published labels."""
+        raise ReleaseError(
+            f"{self.name} does not say what the labels of its releases are, so nothing can be "
+            "learnt from them here; use a learner of its own"
+        )
+
+    def account(self, question: AccountQuestion) -> Document:  # noqa: ARG002
+        """Return what the mechanism costs, from public quantities alone: `labeldp account`."""
+        raise InputError(f"{self.name} has no accountant that works without data; use `plan`")
+
+    def account_panels(self, answer: Document) -> Iterator[Panel]:  # noqa: ARG002
+        """Return the same for people."""
+        return iter(())
+
+    def least_added_mse(self, request: PlanRequest[Any], design: DesignSummary) -> float:
+        """Return a lower bound of what any plan adds to a prediction's mean squared error."""
+        raise NotImplementedError
+
+    def simulate(
+        self,
+        plan: MechanismPlan,  # noqa: ARG002
+        source: Source,  # noqa: ARG002
+        stream: np.random.Generator,  # noqa: ARG002
+    ) -> SimulationInputs | None:
+        """Return weights and noise of a release as it might be; None if the forecast is exact."""
+        return None
+
+    def row_noise_std(self, rows: int, epsilon: float, delta: float) -> float | None:  # noqa: ARG002
+        """Return the noise on a single row's label, as a share of the label range.
+
+        `rows` is the most that one person has. None: no row has a label of its own.
+        """
+        return None
+
+    def check_person(self, person: object) -> None:
+        """Refuse persons, in a table or in a claim, where only single rows would be protected."""
+        if person is not None and not self.covers_persons:
+            raise PlanError(
+                f"{self.name} cannot price all rows of a person together: {self.why_single_rows}; "
+                "use `mechanism='shaped-flag'`, 'wtd-flag' or 'noisy-rows', or leave `person` out "
+                "to protect single rows"
+            )
+
+    def check_pure(self, delta: float) -> None:
+        """Refuse δ = 0 where there is no such guarantee."""
+        if delta == 0 and not self.allows_pure:
+            raise InputError(
+                f"{self.name} has no guarantee with δ = 0; give `delta` above 0, "
+                "or a mechanism that has one: shaped-flag, noisy-rows"
+            )

@@ -1,0 +1,82 @@
+"""What people read of a plan or a release: facts, panels and numbers. Quick to import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Document = dict[str, Any]
+"""A plan, a certificate or an answer as JSON."""
+Fact = tuple[str, str]
+REMARKS = "words"
+"""The heading of a column of remarks; it is not shown."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A table for people; without a header, names and what they are."""
+
+    title: str
+    rows: Sequence[Sequence[Any]]
+    header: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a mechanism says of itself, beside what is said of every mechanism."""
+
+    plan: tuple[Fact, ...] = ()
+    """Lines of `labeldp plan`."""
+    release: tuple[Fact, ...] = ()
+    """Lines of `labeldp release`: what hides the labels."""
+    summary: tuple[str, ...] = ()
+    """The same in a few words, for `labeldp verify`."""
+
+    def __add__(self, other: Description) -> Description:
+        return Description(
+            self.plan + other.plan, self.release + other.release, self.summary + other.summary
+        )
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Format a number for people: thousands separated, few digits."""
+    if value is None:
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
+
+
+def describe_floor(document: Document) -> Description:
+    """Describe the residual floor of a plan or a certificate."""
+    floor, rows = document["floor"], document["bag_size"]
+    needed = number(floor["needed"] / rows)
+    added = floor.get("added_variance", 0.0) / rows
+    noise = f"noise of variance {number(added)} per row added" if added else "no noise needed"
+    return Description(
+        plan=(("floor", f"{floor['mode']}: residual plus noise ≥ {needed} per row"),),
+        release=(("floor", f"{floor['mode']}: {noise}"),),
+        summary=(f"floor {floor['mode']}",),
+    )
+
+
+def describe_person(document: Document) -> Description:
+    """Describe whose labels are covered together, where that is a person's."""
+    person = document.get("person")
+    if person is None:
+        return Description()
+    rows = f"all rows of a person together, at most {number(person['rows'])}"
+    facts = (("protects", f"{rows} (ids in column {person['column']!r})"),)
+    return Description(plan=facts, release=facts, summary=(rows,))
+
+
+def describe_draw(document: Document) -> Description:
+    """Describe the bags that were drawn, and what the guarantee is about."""
+    draw = document["draw"]
+    chance = f"a row is in a bag with probability {draw['chance']:.3g}"
+    return Description(
+        plan=(("guarantee", f"{draw['guarantee']} ({chance})"),),
+        release=(("holds", draw["holds"]),),
+        summary=(draw["guarantee"],),
+    )

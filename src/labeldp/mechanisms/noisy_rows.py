@@ -1,0 +1,579 @@
+"""noisy-rows: every row's label with independent noise, for any learner (theory §11).
+
+Plan (features only)
+    1. count the rows of the largest person, if persons are covered            -> most_rows
+    2. choose the law of least variance, Laplace or Gaussian, and its scale     -> least_noise
+    3. check that labels and noise are exact multiples of their grids           -> _check_magnitude
+    4. forecast what the noise adds to a fit                                    -> plan
+Run (one pass over features, one over labels)
+    5. check that the table's features and persons are those of the plan        -> run
+    6. read labels in a stream; draw round(y + scale·noise) for every row       -> noisy_labels
+    7. publish nothing unless the stream ends and all labels were as declared   -> _draw_batches
+
+Privacy: one label moves one published number by at most Δ, the width of the label range. Laplace
+noise of scale b then is pure ε-DP with ε = Δ/b; Gaussian noise of deviation s is a Gaussian
+mechanism with μ = Δ/s. The k labels of a person move k numbers by Δ each: Laplace noise pays for
+the sum kΔ, Gaussian noise for the length √k·Δ. The guarantee needs no assumption about the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
+from labeldp.accounting.laplace import LaplaceProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.arrow_util import arrow_numbers, numpy_numbers
+from labeldp.data.source import Source
+from labeldp.errors import DataError, InputError, PlanError
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.features.encoder import Encoder
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.raw_rows import raw_columns, raw_schema
+from labeldp.mechanisms import noise_checks
+from labeldp.mechanisms.account import answer_document
+from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
+from labeldp.mechanisms.description import (
+    Description,
+    Document,
+    Panel,
+    describe_person,
+    number,
+)
+from labeldp.mechanisms.design_summary import DesignSummary, most_rows, person_notes
+from labeldp.mechanisms.forecast import chi_square_quantiles, explained_ms, shrunken_ms
+from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
+from labeldp.mechanisms.notes import unused_delta_note
+from labeldp.mechanisms.options import (
+    ANY_MODEL,
+    LINEAR,
+    AccountQuestion,
+    NoisyRowsOptions,
+    PlanRequest,
+)
+from labeldp.passes.engine import Engine
+from labeldp.release.claim import GAUSSIANS, FloorOutcome
+from labeldp.release.digest import Digest, table_digest
+from labeldp.release.label_model import RowLabels
+from labeldp.release.pending import AGGREGATES, FEATURES, ROW, PendingRelease, label_column
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
+
+if TYPE_CHECKING:
+    from labeldp.release.files import Release
+
+# ---- the two noise laws
+
+_GAUSSIAN_ROOM = 1 - 1e-9
+_LAPLACE_ROOM = 1 - 2.0**-48
+"""A budget is used up to this share, so that rounding never breaks it."""
+_UP = 1 + 2.0**-50
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """Noise of scale 1, and what it costs to move numbers that carry it."""
+
+    title: str
+    is_pure: bool
+    """Whether it spends no δ."""
+    sampler: rounded_noise.NoiseLaw
+    std: float
+    kurtosis: float
+    norm: Callable[[int], float]
+    """The norm that counts, of as many moves by 1."""
+    profile: Callable[[float], PrivacyProfile]
+    """The guarantee where labels move by so many scales."""
+    largest_move: Callable[[float, float], float]
+    """The largest such move within (ε, δ)."""
+    check: noise_checks.NoiseLaw
+    """What verification knows of the law."""
+    sampler_description: str
+
+
+NOISE_LAWS = {
+    "laplace": NoiseLaw(
+        title="Laplace",
+        is_pure=True,
+        sampler=rounded_noise.LAPLACE,
+        std=math.sqrt(2.0),
+        kurtosis=6.0,
+        norm=float,
+        profile=LaplaceProfile,
+        largest_move=lambda epsilon, _delta: epsilon * _LAPLACE_ROOM,
+        check=noise_checks.LAPLACE,
+        sampler_description="exactly rounded Laplace noise on a public grid",
+    ),
+    "gaussian": NoiseLaw(
+        title="Gaussian",
+        is_pure=False,
+        sampler=rounded_noise.NORMAL,
+        std=1.0,
+        kurtosis=3.0,
+        norm=math.sqrt,
+        profile=GaussianProfile,
+        largest_move=lambda epsilon, delta: largest_mu(epsilon, delta) * _GAUSSIAN_ROOM,
+        check=noise_checks.NORMAL,
+        sampler_description=GAUSSIANS,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class RowNoise:
+    """The noise on every label."""
+
+    name: str
+    scale: float
+    """In label units."""
+
+    @property
+    def law(self) -> NoiseLaw:
+        return NOISE_LAWS[self.name]
+
+    @property
+    def std(self) -> float:
+        return self.law.std * self.scale
+
+    @property
+    def grid(self) -> int:
+        """The exponent of the public grid's step."""
+        return rounded_noise.grid_for(self.scale)
+
+    def privacy_profile(self, width: float, rows: int) -> PrivacyProfile:
+        """Return what is guaranteed to so many rows together; the move is rounded up."""
+        return self.law.profile(width * self.law.norm(rows) / self.scale * _UP)
+
+
+def needed_noise(
+    name: str, width: float, rows: int, epsilon: float, delta: float
+) -> RowNoise | None:
+    """Return the least noise of a law that covers `rows` labels; None if no noise is enough."""
+    law = NOISE_LAWS[name]
+    move = law.largest_move(epsilon, delta)
+    return RowNoise(name, width * law.norm(rows) / move) if move > 0 else None
+
+
+def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoise:
+    """Return the noise of least variance of both laws; with δ = 0 always Laplace noise."""
+    offers = (needed_noise(name, width, rows, epsilon, delta) for name in NOISE_LAWS)
+    return min((noise for noise in offers if noise), key=lambda noise: noise.std)
+
+
+# ---- claim
+
+_BASIS = (
+    "independent noise on every row's label, which moves by label_width at most; "
+    "nothing is assumed of the labels"
+)
+_PERSON_BASIS = _BASIS.replace(
+    "which moves", "of as many rows as a person has, each of which moves"
+)
+
+
+@dataclass(frozen=True)
+class NoisyRowsClaim(NoiseClaim):
+    """`bags` rows, each with its own label and noise."""
+
+    mechanism: ClassVar[str] = "noisy-rows"
+
+    rank: int
+    noise: RowNoise
+    with_features: bool
+
+    @property
+    def law(self) -> PrivacyProfile:
+        return self.noise.privacy_profile(self.width, self.protected)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the guarantee holds with δ = 0."""
+        return self.law.pure_epsilon() <= self.epsilon
+
+    @property
+    def drawn(self) -> str:
+        return self.noise.law.sampler_description
+
+    @property
+    def excess(self) -> float:
+        """The expected sum of squares that noise adds to the predictions of all rows: d·Var."""
+        return self.rank * self.noise.std**2
+
+    def excess_quantiles(self) -> tuple[float, ...]:
+        """Quantiles over releases: exact for Gaussian noise, nearly so for Laplace noise, of which
+        a fit adds up many draws."""
+        return chi_square_quantiles(self.excess, self.rank)
+
+    def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
+        return self.rows, raw + 2 if self.with_features else 2
+
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
+        return self.noise.std
+
+    def to_json(self) -> Document:
+        basis = _BASIS if self.person is None else _PERSON_BASIS
+        return {
+            **self.noise_json(basis, bag_size=1, rank=self.rank),
+            "row_noise": {
+                "law": self.noise.name,
+                "scale": self.noise.scale,
+                "std": self.noise.std,
+                "with_features": self.with_features,
+            },
+        }
+
+
+# ---- mechanism
+
+_MOST_STEPS = 2.0**50
+"""Labels count fewer steps of their grids than this, so that doubles hold them exactly."""
+_SCALE_TOLERANCE = 1e-6
+
+
+class NoisyRows(Mechanism):
+    """Every row's label with Laplace or Gaussian noise."""
+
+    name = "noisy-rows"
+    title = "every row's label with Laplace or Gaussian noise, for any learner"
+    Options = NoisyRowsOptions
+    covers_persons = True
+    allows_pure = True
+    closed_form = True
+    uses = (LINEAR, ANY_MODEL)
+    sections: ClassVar = {"row_noise": read_schema("row_noise")}
+    account_fields = ("features", "person_rows")
+
+    def check_request(self, request: PlanRequest[NoisyRowsOptions], source: Source) -> None:
+        super().check_request(request, source)
+        _check_numbered(source)
+
+    def plan(
+        self,
+        request: PlanRequest[NoisyRowsOptions],
+        design: DesignSummary,
+        source: Source,
+        engine: Engine,
+    ) -> MechanismPlan:
+        """Fix the noise from budget and label range; features serve the forecast and learners."""
+        self.check_request(request, source)
+        options = request.options
+        if not design.factor.rank:
+            raise DataError("no feature column is left, so there is nothing to learn from")
+        if options.with_features and ROW in design.features.columns:
+            raise InputError(
+                f"a feature column is called {ROW!r}, like the row's number; rename it, or leave "
+                "`with_features` out"
+            )
+        person = most_rows(design.features, source, engine)
+        together = person.rows if person else 1
+        noise = least_noise(design.facts.width, together, request.epsilon, request.delta)
+        claim = NoisyRowsClaim(
+            request.accountant,
+            request.epsilon,
+            # Laplace noise spends no δ; the claim states the strongest guarantee that is true.
+            0.0 if noise.law.is_pure else request.delta,
+            bags=design.facts.rows,
+            rows=design.facts.rows,
+            rank=design.factor.rank,
+            label_range=design.labels.range,
+            intercept=design.features.constant is not None,
+            noise=noise,
+            with_features=options.with_features,
+            person=person,
+        )
+        self._check_magnitude(design.labels, noise)
+        forecast = claim.forecast(options.residual(claim.width), options.residual_source)
+        shrunken = self._shrunken_error(claim, options.residual_guess or 0.0)
+        return MechanismPlan(
+            self,
+            claim,
+            design.features,
+            design.labels,
+            design.feature_sums,
+            replace(forecast, fitted_ms=shrunken),
+            (
+                *design.notes,
+                *unused_delta_note(noise.law.title, noise.law.is_pure, request.delta),
+                *person_notes(person),
+            ),
+            design.factor,
+        )
+
+    def _check_magnitude(self, labels: LabelGrid, noise: RowNoise) -> None:
+        """Refuse label ranges so far from 0 that doubles could not hold label and noise exactly."""
+        finest = min(noise.grid, labels.exponent)
+        low, high = labels.range
+        if max(-low, high) >= math.ldexp(_MOST_STEPS, finest):
+            raise InputError(
+                f"`label_range` {low:g} {high:g} is too far from 0 for its width; subtract a "
+                "public number from all labels"
+            )
+
+    def _shrunken_error(self, claim: NoisyRowsClaim, stated_ms: float) -> float:
+        """Forecast what noise adds to shrunken predictions: one variance in all directions."""
+        variance, mean_columns = claim.noise.std**2, int(claim.intercept)
+        return shrunken_ms(
+            [variance] * (claim.rank - mean_columns),
+            variance * mean_columns,
+            rows=claim.rows,
+            width=claim.width,
+            explained=explained_ms(claim.width, stated_ms),
+        )
+
+    def run(
+        self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness
+    ) -> PendingRelease:
+        """Check the features in one pass; then draw noisy labels as a second pass reads them."""
+        claim, features = plan.claim, plan.features
+        assert isinstance(claim, NoisyRowsClaim)
+        _check_numbered(source)
+        plan.check_source(
+            source,
+            claim.bags == claim.rows,
+            claim.rank == len(features.names),
+            claim.intercept is (features.constant is not None),
+        )
+        randomness.spend()
+        files_before = source.state()
+        gram = engine.run_pass("feature sums", source, GramAccumulator(features))
+        plan.check_feature_sums(gram.digest())
+        person = most_rows(features, source, engine)
+        if person is not None and person.rows > claim.protected:
+            raise PlanError(OTHER_FEATURES)
+        schema = row_schema(features, source.label or "label", with_features=claim.with_features)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from self._draw_batches(plan, claim, source, engine, randomness, schema)
+            # Features were checked in an earlier pass, so the files must still be the same.
+            if source.state() != files_before:
+                raise DataError(
+                    "the files changed while they were read; leave them alone, run again"
+                )
+
+        return plan.pending_release(
+            source, randomness, grid=claim.noise.grid, schema=schema, batches=batches()
+        )
+
+    def _draw_batches(
+        self,
+        plan: MechanismPlan,
+        claim: NoisyRowsClaim,
+        source: Source,
+        engine: Engine,
+        randomness: Randomness,
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield row numbers, raw features if they are released, and noisy labels.
+
+        `finish` refuses labels that were not as declared, and only after the last row, so that
+        the refusal says nothing about where they stand. Whoever writes the batches keeps none of
+        them if this raises.
+        """
+        label_check, rows = source.label_check(), 0
+        columns = plan.features.columns if claim.with_features else ()
+        with engine.progress("noisy rows", claim.rows) as advance:
+            for numbers, batch, labels in source.numbered_batches(columns, label_check):
+                assert labels is not None
+                raw = raw_columns(plan.features, batch).columns if claim.with_features else []
+                noisy = noisy_labels(labels, plan.labels, claim.noise, randomness)
+                yield pa.RecordBatch.from_arrays(
+                    [arrow_numbers(numbers), *raw, arrow_numbers(noisy)], schema=schema
+                )
+                rows += len(numbers)
+                advance(len(numbers))
+        label_check.finish()
+        if rows != claim.rows:
+            raise PlanError(OTHER_FEATURES)
+
+    def claim_from_json(self, document: Document) -> NoisyRowsClaim:
+        noise = document["row_noise"]
+        return NoisyRowsClaim(
+            **noise_claim_fields(document),
+            rank=int(document["rank"]),
+            noise=RowNoise(str(noise["law"]), float(noise["scale"])),
+            with_features=bool(noise["with_features"]),
+        )
+
+    def describe(self, document: Document) -> Description:
+        claim = self.claim_from_json(document)
+        title, std = claim.noise.law.title, number(claim.noise.std)
+        pure = " (pure: δ = 0)" if claim.is_pure else ""
+        columns = "row number, label" + (" and raw features" if claim.with_features else "")
+        facts = (
+            ("noise", f"{title}, deviation {std} on every label{pure}"),
+            ("columns", columns),
+        )
+        own = Description(plan=facts, release=facts, summary=(f"{title} noise on every label",))
+        return own + describe_person(document)
+
+    def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
+        certificate = release.certificate
+        return {
+            "aggregates": row_schema(
+                release.features,
+                certificate["labels"]["column"],
+                with_features=certificate["row_noise"]["with_features"],
+            )
+        }
+
+    def label_model(self, release: Release) -> RowLabels:
+        noise = release.certificate["row_noise"]
+        return RowLabels(float(noise["std"]), NOISE_LAWS[noise["law"]].kurtosis)
+
+    def row_noise_std(self, rows: int, epsilon: float, delta: float) -> float:
+        return least_noise(1.0, rows, epsilon, delta).std
+
+    # ---- verification
+
+    def check(self, release: Release) -> Iterator[str]:
+        claim, features = self.claim_from_json(release.certificate), release.features
+        if claim.intercept is not (features.constant is not None):
+            yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+        if claim.bags != claim.rows:
+            yield f"certificate: {claim.bags} labels are not those of {claim.rows} rows"
+        exponent = release.certificate["numerics"]["label_exponent"]
+        yield from check_label_exponent(claim.label_range, features.intercept, exponent)
+        least = least_noise(claim.width, claim.protected, claim.epsilon, claim.delta)
+        same_scale = math.isclose(claim.noise.scale, least.scale, rel_tol=_SCALE_TOLERANCE)
+        if claim.noise.name != least.name or not same_scale:
+            yield "certificate: the noise is not that of the budget"
+        unsound = list(self._check_numbers(release))
+        yield from unsound or check_grid(release, claim.noise.grid)
+        if not unsound:
+            noisy, labels = self._noisy_labels(claim), release.label_chunks()
+            for problem in noise_checks.check_noise(noisy, labels, claim.rows):
+                yield f"{AGGREGATES} has {problem}"
+            if not release.needs_rows:
+                yield from self._check_own_features(release)
+
+    def _check_numbers(self, release: Release) -> Iterator[str]:
+        """Check that labels are numbers, and that row numbers increase, a part at a time."""
+        if not all(np.isfinite(labels).all() for labels in release.label_chunks()):
+            yield f"{AGGREGATES} has values that are not numbers"
+        last = -1
+        for batch in release.table.select([ROW]).to_batches():
+            numbers = numpy_numbers(batch.column(0))
+            if batch.column(0).null_count or (np.diff(numbers, prepend=last) < 1).any():
+                yield f"{AGGREGATES} does not name rows by increasing numbers"
+                return
+            last = int(numbers[-1]) if len(numbers) else last
+        if release.certificate["labels"]["missing"] == "refused" and last >= release.table.num_rows:
+            yield f"{AGGREGATES} leaves out rows, though none was dropped"
+
+    def _noisy_labels(self, claim: NoisyRowsClaim) -> noise_checks.NoisyLabels:
+        low, high = claim.label_range
+        noise = claim.noise
+        return noise_checks.NoisyLabels(noise.law.check, noise.scale, low, high, noise.grid)
+
+    def not_checked(self, release: Release) -> Iterator[str]:
+        claim = self.claim_from_json(release.certificate)
+        labels = release.label_chunks()
+        yield from noise_checks.untested_noise(self._noisy_labels(claim), labels, claim.rows)
+
+    def _check_own_features(self, release: Release) -> Iterator[str]:
+        """Check that released features have the sums that the certificate has the digest of."""
+        encode, total = Encoder(release.features), GramAccumulator(release.features).new()
+        for batch in release.table.to_batches():
+            total.add(encode(batch.select(list(release.features.columns))))
+        if total.result().digest() != release.certificate["digests"]["feature_sums"]:
+            yield f"{AGGREGATES} has features that are not those of the certificate"
+
+    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
+        claim, features = self.claim_from_json(release.certificate), release.features
+        gram = engine.run_pass("feature sums", source, GramAccumulator(features))
+        if (problem := other_table(release, gram)) is not None:
+            yield problem
+            return
+        person = most_rows(features, source, engine)
+        if person is not None and person.rows > claim.protected:
+            yield f"a person has {person.rows} rows, the certificate says {claim.protected} at most"
+        with_features = not release.needs_rows
+        columns = features.columns if with_features else ()
+        published = release.table.select([ROW, *columns])
+        with Digest(published.schema) as digest:
+            for numbers, batch, _ in source.numbered_batches(columns):
+                raw = raw_columns(features, batch).columns if with_features else []
+                rows = [arrow_numbers(numbers), *raw]
+                digest.add(pa.Table.from_arrays(rows, schema=published.schema))
+            if digest.total() != table_digest(published):
+                yield f"{AGGREGATES} has row numbers or features that are not the table's"
+
+    # ---- labeldp account
+
+    def account(self, question: AccountQuestion) -> Document:
+        """Return the noise on every label by both laws, and the error it adds to a linear fit."""
+        together, budget = question.person_rows or 1, question.budget
+        best = least_noise(question.width, together, *budget)
+        answer: Document = {"law": best.name, "scale": best.scale, "noise_std": best.std}
+        for name in NOISE_LAWS:
+            noise = needed_noise(name, question.width, together, *budget)
+            answer[f"{name}_std"] = noise and noise.std
+        if question.features is not None:
+            # root mean square that noise adds to a least-squares prediction: √(d·Var/n)
+            answer["added_error"] = best.std * math.sqrt(question.features / question.rows)
+        return answer_document(self.name, question, self.account_fields, answer)
+
+    def account_panels(self, answer: Document) -> Iterator[Panel]:
+        facts = [("noise on every label", f"{NOISE_LAWS[answer['law']].title}'s")]
+        for name, law in NOISE_LAWS.items():
+            facts.append((f"deviation of {law.title} noise", number(answer[f"{name}_std"])))
+        if "added_error" in answer:
+            facts.append(("error added to a linear prediction", number(answer["added_error"])))
+        yield Panel(f"What ε = {answer['epsilon']:g}, δ = {answer['delta']:g} buys", facts)
+
+
+# ---- shared functions
+
+
+def noisy_labels(
+    values: NDArray[np.float64], labels: LabelGrid, noise: RowNoise, randomness: Randomness
+) -> NDArray[np.float64]:
+    """Return round(y + scale·noise) on the public grid, one for each label.
+
+    A label is an integer on the public label grid and the scale is public, so that the mean of
+    every draw is known without error. Rows are drawn in the order of the table from one stream of
+    random words, so batches of any size give the same numbers.
+    """
+    codes = labels.codes(values) + labels.centre
+    scale = math.ldexp(noise.scale, -labels.exponent)
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb, fmpz
+
+        return arb(fmpz(int(codes[row]))), arb(scale)
+
+    cells = rounded_noise.sample_rounded(
+        codes,
+        np.zeros(len(codes)),
+        (scale, scale),
+        noise.grid - labels.exponent,
+        randomness,
+        exact,
+        noise.law.sampler,
+    )
+    return np.ldexp(cells, labels.exponent)
+
+
+def row_schema(features: FeatureMap, label: str, *, with_features: bool) -> pa.Schema:
+    """Return the columns of a release of rows: row number, raw features if released, label."""
+    raw = list(raw_schema(features)) if with_features else []
+    row = pa.field(ROW, pa.int64(), nullable=False)
+    return pa.schema([row, *raw, pa.field(label_column(label), pa.float64(), nullable=False)])
+
+
+def _check_numbered(source: Source) -> None:
+    """Refuse a source whose rows have no numbers: labels stand beside them."""
+    if not source.numbered:
+        raise InputError(
+            "noisy-rows names rows by number, and rows on Spark have none; read the table without "
+            "Spark, or use a mechanism of aggregates (`mechanism='shaped-flag'`)"
+        )

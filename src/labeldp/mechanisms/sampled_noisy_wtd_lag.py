@@ -1,0 +1,912 @@
+"""sampled-noisy-wtd-LAg: noisy weighted sums of the labels of m random bags (Algorithm 3).
+
+Bags are m disjoint sets of k rows, drawn from a public seed. The seed also gives every row in a bag
+a public normal weight, and says by coins (or a public column says) which rows are noisy. Bag j's
+label is t_j = Σ w·y + N(0, s²·Σ w² over its noisy rows). Features are not aggregated.
+
+Plan (features only)
+    1. choose bag size, number of bags and noise                         -> _choose_sizes
+    2. draw bags, noisy rows and weights from the seed; with the accountant "exact", draw the
+       weights of a bag again while its μ is above the target            -> _draw_bags, draw_weights
+    3. claim the largest μ of the bags, or what every draw keeps          -> _claimed_mu
+Run (one pass for the rows of the bags)
+    4. draw the same bags and weights from the seed; check their μ        -> run
+    5. read the labels of the bags' rows                                  -> BagRows.read_labelled
+    6. publish Σ w·y plus noise, exactly rounded                          -> draw_sums
+
+Privacy: bags, weights and noisy rows are public and do not depend on labels. A row is in one bag at
+most. Given the weights, one label moves t_j by at most Δ|w|, and the noise has a public deviation,
+so each bag is a Gaussian mechanism with μ = Δ·max|w|/(s·√Σw²) ("exact", realised). Drawing weights
+again costs nothing, because labels play no part in it (theory §4). "exact-worst-case" and "paper"
+average over weights and noisy rows before they are drawn (a priori).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.accounting.calibrate import calibrate
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
+from labeldp.accounting.limits import MOST_TRIED_BAG_SIZE
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.subsampling import SubsampledBagsProfile
+from labeldp.accounting.theorems import Theorem3
+from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
+from labeldp.arrow_util import column_numbers
+from labeldp.data.batches import take_rows
+from labeldp.data.source import Source
+from labeldp.errors import DataError, InputError, LabelDPError, PlanError
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.stacked import bags_at_once, stacked_design
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms import account
+from labeldp.mechanisms.bags import (
+    BAGS,
+    MEMBERS,
+    BagRows,
+    Draw,
+    SimulationInputs,
+    check_bag_rows,
+    check_members,
+    check_stable_rows,
+    fresh_draw,
+)
+from labeldp.mechanisms.base import CONTRADICTION, Mechanism, MechanismPlan, read_schema
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.description import Description, Document, Panel, describe_draw, number
+from labeldp.mechanisms.design_summary import DesignSummary
+from labeldp.mechanisms.forecast import (
+    bag_sizes,
+    forecast,
+    mean_excess,
+    relative_excess,
+    sketched_error,
+)
+from labeldp.mechanisms.noise_checks import check_bag_labels
+from labeldp.mechanisms.options import (
+    AccountQuestion,
+    PlanRequest,
+    SampledNoisyWtdLagOptions,
+)
+from labeldp.passes.engine import Engine
+from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
+from labeldp.release.label_model import BagLabels
+from labeldp.release.pending import AGGREGATES, FEATURES, PendingRelease, label_column
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness, normals, public_stream, words
+
+if TYPE_CHECKING:
+    from labeldp.release.files import Release
+
+Reals = NDArray[np.float64]
+
+NOISE = "noise_std"
+"""The column of the deviations of labels' noise."""
+WEIGHTED = pa.schema([*MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())])
+"""Which row is in which bag, with which weight, and whether its label has noise."""
+
+# ---- the public half: weights and noisy rows (step 2)
+
+_MOST_ROUNDS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class BagWeights:
+    """Weights and noisy rows: one line per bag, one column per row in it. No label is involved."""
+
+    values: Reals
+    noisy: NDArray[np.bool_]
+
+    def largest_mu(self, width: float, noise_std: float) -> float:
+        """Return the largest μ of a row in any bag."""
+        return float(realised_mu(self.values, self.noisy, width, noise_std).max())
+
+    def noise(self, noise_std: float) -> Reals:
+        """Return the deviation of each aggregate label, s·√(Σ w² over noisy rows)."""
+        return np.asarray(noise_std * np.sqrt(np.square(self.values).sum(axis=1, where=self.noisy)))
+
+    def table(self, draw: Draw) -> pa.Table:
+        """Return (bag, row, weight, noisy), bag by bag."""
+        bag = np.repeat(np.arange(draw.bags, dtype=np.int32), draw.bag_size)
+        columns = [bag, draw.members.reshape(-1), self.values.reshape(-1), self.noisy.reshape(-1)]
+        return pa.table(columns, schema=WEIGHTED)
+
+    @classmethod
+    def from_table(cls, table: pa.Table, draw: Draw) -> BagWeights:
+        """Return what `table` wrote, if the bags have their size."""
+        shape = (draw.bags, draw.bag_size)
+        values, noisy = table.column("weight"), table.column("noisy")
+        return cls(
+            values.to_numpy().reshape(shape),
+            noisy.to_numpy(zero_copy_only=False).astype(bool).reshape(shape),
+        )
+
+
+def label_grid(noise: Reals) -> int:
+    """Return the public grid of aggregate labels: that of the least noisy one."""
+    return rounded_noise.grid_for(float(noise.min()))
+
+
+def noisy_by_coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
+    """Return which rows are noisy, each by its own coin."""
+    drawn = words(draw.stream("noisy rows"), draw.members.size)
+    if fraction >= 1.0:
+        return np.full(draw.members.shape, True)
+    chosen = drawn < np.uint64(math.floor(fraction * 2.0**64))
+    return np.asarray(chosen).reshape(draw.members.shape)
+
+
+def noisy_by_column(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
+    """Return which rows are noisy, as a public column says."""
+    _check_noisy_column(source, column)
+    order = np.argsort(draw.members, axis=None)
+    marks = np.zeros(draw.members.size, dtype=bool)
+    wanted = draw.members.reshape(-1)[order]
+    for places, batch in take_rows(source.feature_batches([column]), wanted, draw.rows):
+        marks[places] = _truth(batch.column(0), column)
+    mask = np.empty_like(marks)
+    mask[order] = marks
+    return mask.reshape(draw.members.shape)
+
+
+def noisy_share(source: Source, column: str) -> float:
+    """Return the share of the table's rows that a public column marks as noisy."""
+    _check_noisy_column(source, column)
+    marked = rows = 0
+    for batch in source.feature_batches([column]):
+        marked += int(_truth(batch.column(0), column).sum())
+        rows += batch.num_rows
+    return marked / max(1, rows)
+
+
+def _check_noisy_column(source: Source, column: str) -> None:
+    if column == source.label:
+        raise InputError(f"`noisy_column` {column!r} is the label; name a public column")
+    if column not in source.reader.schema.names:
+        raise InputError(f"`noisy_column`: there is no column {column!r}; name a public column")
+
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
+    """Read true/false or 1/0, or these as text: CSV columns that are no features are text."""
+    kind = values.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind):
+        texts = pc.utf8_lower(values.cast(pa.string()))
+        if pc.all(pc.is_in(texts, pa.array(list(_TRUTH)))).as_py():
+            marks = pc.is_in(texts, pa.array([word for word, truth in _TRUTH.items() if truth]))
+            return np.asarray(marks.to_numpy(zero_copy_only=False))
+    raise DataError(f"`noisy_column` {column!r} must hold true/false or 1/0, and no gaps")
+
+
+def draw_weights(
+    draw: Draw, noisy: NDArray[np.bool_], width: float, noise_std: float, target: float | None
+) -> BagWeights:
+    """Draw weights from the seed; with a target, bags whose μ is above it are drawn again."""
+    if not noisy.any(axis=1).all():
+        raise PlanError(
+            "a bag holds no noisy row, so its label has no noise at all; make bags larger or more "
+            "rows noisy"
+        )
+    stream = draw.stream("weights")
+    values = normals(stream, noisy.size).reshape(noisy.shape)
+    size = draw.bag_size
+    if target is None:
+        return BagWeights(values, noisy)
+    over = np.arange(len(values))
+    for _ in range(_MOST_ROUNDS):
+        mu = realised_mu(values[over], noisy[over], width, noise_std)
+        over = over[mu > target]
+        if not len(over):
+            return BagWeights(values, noisy)
+        fresh = normals(stream, len(over) * size)
+        values[over] = fresh.reshape(len(over), size)
+    raise PlanError(
+        f"{len(over)} bags of {size} rows stay above μ = {target:.3g} however often "
+        "their weights are drawn; make bags larger, more rows noisy, or the noise stronger"
+    )
+
+
+# ---- claim
+
+_BASIS = {
+    "exact": "exact law of the Gaussian mechanism with the weights that were drawn (realised); "
+    "bags whose mu was above the plan's were drawn again, without looking at labels",
+    "exact-worst-case": "exact law of the Gaussian mechanism, averaged over weights and noisy rows "
+    "before they are drawn (a priori)",
+    "paper": "Theorem 3 of 'Label Differential Privacy via Aggregation' with the constants of its "
+    "proof, mended",
+}
+
+
+@dataclass(frozen=True)
+class SampledNoisyWtdLagClaim(Claim):
+    """Bags of `draw`, noise N(0, noise_std²) on some rows' labels, in label units."""
+
+    mechanism: ClassVar[str] = "sampled-noisy-wtd-lag"
+
+    rank: int
+    label_range: tuple[float, float]
+    centred: bool
+    draw: Draw
+    noise_std: float
+    noisy_fraction: float | None
+    """ρ: every row is noisy by its own coin; None if a column says which are."""
+    noisy_column: str | None
+    mu: float | None
+    """No bag that was drawn has more (over the draw: no draw has); None for a priori claims."""
+
+    def __post_init__(self) -> None:
+        if self.accountant != "exact" and not self.draw.random:
+            raise InputError(
+                "an a priori claim averages over weights drawn at random; leave `bag_seed` out, or "
+                "use the accountant exact"
+            )
+        if self.noisy_fraction is not None and not 0.0 < self.noisy_fraction <= 1.0:
+            raise InputError(
+                f"the noisy fraction must be above 0 and at most 1, not {self.noisy_fraction:g}"
+            )
+
+    @property
+    def width(self) -> float:
+        """Δ, the most one label can change."""
+        return self.label_range[1] - self.label_range[0]
+
+    @property
+    def law(self) -> PrivacyProfile:
+        """Realised: the shifts of a group add up to at most size·μ, in one bag or in several."""
+        if self.accountant == "exact":
+            if self.mu is None:
+                raise ValueError("a realised claim needs the mu of the weights drawn")
+            return self.draw.over(GaussianProfile(self.mu))
+        size, fraction = self.draw.bag_size, self.noisy_fraction
+        if fraction is None:
+            raise ValueError("an a priori claim needs the fraction of noisy rows")
+        if self.accountant == "paper":
+            return Theorem3(self.label_range, fraction, size, self.bags, self.noise_std)
+        profile = RandomWeightsProfile(size, self.label_range, fraction, self.noise_std)
+        return self.draw.over(profile)
+
+    def weights(self, source: Source | None) -> BagWeights:
+        """Draw weights and noisy rows from the seed; a column of these stands in the table."""
+        if self.noisy_column is None:
+            noisy = noisy_by_coins(self.draw, self.noisy_fraction or 0.0)
+        elif source is not None:
+            noisy = noisy_by_column(self.draw, source, self.noisy_column)
+        else:
+            raise PlanError("which rows are noisy stands in the table; give it (`data`)")
+        return draw_weights(self.draw, noisy, self.width, self.noise_std, self.mu)
+
+    def utility(self) -> Document:
+        return {
+            "relative_to": "residual sum of squares per row of the fit with all labels, plus the "
+            "noise variance times the fraction of noisy rows; approximate, since bags differ",
+            **relative_excess(self.rank, self.bags),
+        }
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
+        """Return bounds for bags of k rows; unknown if a column says which rows are noisy."""
+        if self.noisy_fraction is None:
+            return AddedError(added_basis="not known: which rows are noisy stands in a column")
+        reach = self.width / 2 if self.centred else max(map(abs, self.label_range))
+        return sketched_error(
+            self.rank,
+            self.bags,
+            (0.0, reach**2),
+            width=self.width,
+            noise_ms=self.noisy_fraction * self.noise_std**2,
+            basis="bounds for any residual that the label range allows, and the noise on labels; "
+            "approximate, since bags differ",
+        )
+
+    def to_json(self) -> Document:
+        return {
+            **self.head(_BASIS[self.accountant]),
+            "form": "rows",
+            "bag_size": self.draw.bag_size,
+            "rows": self.draw.rows,
+            "rank": self.rank,
+            "label_range": list(self.label_range),
+            "label_width": self.width,
+            "max_leverage": None,
+            "constant_in_span": self.centred,
+            "floor": None,
+            "inflation": None,
+            "draw": {
+                **self.draw.to_json(),
+                "bag_rank": None,
+                "min_eigenvalue": None,
+                "feature_bound": None,
+                "theorem2_terms": None,
+            },
+            "noise": {
+                "std": self.noise_std,
+                "fraction": self.noisy_fraction,
+                "column": self.noisy_column,
+                "mu": self.mu,
+            },
+        }
+
+
+# ---- how large bags, how much noise (step 1)
+#
+# m = n/k bags have an excess of (γ + ρs²)·d/(m−d−1), and the s that the budget needs falls like
+# 1/√(ρk) times the largest of k weights: small bags do best. The choice affects utility only; the
+# claim that is made of it is certified.
+
+_TRIES = 1024
+_ACCEPTED = 0.5
+"""The share of bags whose first weights should pass; the others are drawn again."""
+_MOST_EMPTY = 0.01
+"""The most bags without any noisy row, which no weights can help, that a choice may expect."""
+
+
+def may_be_empty(bag_size: int, bags: int, fraction: float) -> bool:
+    """Return whether some bag might hold no noisy row, so that its plan would be refused."""
+    return bags * (1.0 - fraction) ** bag_size > _MOST_EMPTY
+
+
+def realised_std(bag_size: int, fraction: float, width: float, target_mu: float) -> float:
+    """Return the noise at which half of the bags pass with their first weights, by simulation.
+
+    Bags without any noisy row never pass and count as such.
+    """
+    stream = public_stream("sizes", f"{bag_size} {fraction!r}")
+    values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
+    noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
+    mu = realised_mu(values, noisy, width, 1.0)
+    needed = float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu
+    return round_up(needed) if math.isfinite(needed) else math.inf
+
+
+def least_std(profile: PrivacyProfile, epsilon: float, delta: float) -> float:
+    """Return the noise that a profile needs before any draw; infinite if none is enough."""
+    try:
+        return round_up(calibrate(profile, "noise_std", epsilon, delta))
+    except PlanError:
+        return math.inf
+
+
+def round_up(value: float) -> float:
+    """Round up to three figures: a number people can read back."""
+    if value <= 0.0:
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.ceil(value / step * (1 - 1e-12)) * step:.3g}")
+
+
+def candidate_sizes(rows: int, fewest: int) -> Iterator[int]:
+    """Yield sizes of bags that leave at least so many bags."""
+    return bag_sizes(2, 2.0, min(MOST_TRIED_BAG_SIZE, rows // fewest))
+
+
+def best_size(
+    rows: int,
+    rank: int,
+    residual_ms: float,
+    fraction: float,
+    noise: Callable[[int], float],
+    bags: Callable[[int], int],
+    asked_bags: int | None,
+) -> int:
+    """Return the size with the smallest forecast error.
+
+    `noise` and `bags` say what noise a size needs and how many bags it leaves.
+    """
+
+    def error(size: int) -> float:
+        std = noise(size)
+        if not math.isfinite(std):
+            return math.inf
+        return (residual_ms + fraction * std**2) * mean_excess(rank, bags(size))
+
+    best = min(candidate_sizes(rows, asked_bags or rank + 2), key=error, default=None)
+    if best is None or error(best) == math.inf:
+        raise PlanError(
+            f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at this "
+            "budget; raise ε or δ, make more rows noisy, or use `mechanism='wtd-flag'`"
+        )
+    return best
+
+
+def size_for_noise(rows: int, std: float, noise: Callable[[int], float]) -> int:
+    """Return the smallest size, up to doubling, whose bags this noise makes private.
+
+    Noise that is found by simulation need not fall with the size, so sizes are tried in turn.
+    """
+    for size in candidate_sizes(rows, 1):
+        if noise(size) <= std:
+            return size
+    raise PlanError(
+        f"noise of deviation {std:g} makes no bag of up to {min(rows, MOST_TRIED_BAG_SIZE):,} rows "
+        "private at this budget; add more noise or make more rows noisy"
+    )
+
+
+# ---- mechanism
+
+_BYTES = 21
+"""Of one row in bags.parquet."""
+_HAIR = 1e-9
+_DRAWS = 10
+_ROUNDING = 1e-9
+_SCALED = 2.0
+"""The width of labels that the paper's noise of deviation 1 is meant for."""
+
+
+class SampledNoisyWtdLag(Mechanism):
+    """Noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)."""
+
+    name = "sampled-noisy-wtd-lag"
+    title = "noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)"
+    Options = SampledNoisyWtdLagOptions
+    accountants = ("paper", "exact-worst-case", "exact")
+    why_single_rows = "a person's rows may stand in several bags, whose costs add up"
+    sections: ClassVar = {"draw": read_schema("draw"), "noise": read_schema("noise")}
+    table_names = ("bags",)
+    account_fields = ("bags", "bag_size", "noisy_fraction", "noise_std")
+
+    # ---- planning
+
+    def check_request(
+        self,
+        request: PlanRequest[SampledNoisyWtdLagOptions],
+        source: Source,
+    ) -> None:
+        super().check_request(request, source)
+        check_stable_rows(source)
+
+    def plan(
+        self,
+        request: PlanRequest[SampledNoisyWtdLagOptions],
+        design: DesignSummary,
+        source: Source,
+        engine: Engine,
+    ) -> MechanismPlan:
+        """Draw bags, weights and noisy rows; no label is read."""
+        self.check_request(request, source)
+        options, facts = request.options, design.facts
+        fraction = self._noisy_fraction(request, source)
+        design.check_residual_left()
+        size, bags, std = self._choose_sizes(request, design, fraction)
+        draw, weights, target = self._draw_bags(
+            request, source, design, fraction, size=size, bags=bags, std=std
+        )
+        mu = None if target is None else self._claimed_mu(draw, weights, facts.width, std, target)
+        claim = SampledNoisyWtdLagClaim(
+            request.accountant,
+            request.epsilon,
+            request.delta,
+            bags,
+            design.factor.rank,
+            design.labels.range,
+            design.features.intercept,
+            draw,
+            std,
+            None if options.noisy_column is not None else fraction,
+            options.noisy_column,
+            mu,
+        )
+        spent = claim.delta_at(claim.epsilon)
+        if spent > claim.delta:
+            raise PlanError(
+                f"{bags:,} bags of {size:,} rows with noise of deviation {std:g} have "
+                f"δ = {spent:.3g} at ε = {claim.epsilon:g}; make bags larger, more rows noisy, or "
+                "the noise stronger"
+            )
+        return MechanismPlan(
+            self,
+            claim,
+            design.features,
+            design.labels,
+            BagRows(design.features, draw).read(source, engine).digest(),
+            forecast(
+                rows=size,
+                rank=design.factor.rank,
+                bags=bags,
+                residual_ms=options.residual(facts.width),
+                added_variance=float(weights.noisy.mean()) * std**2 * size,
+                residual_source=options.residual_source,
+            ),
+            design.notes,
+        )
+
+    def _noisy_fraction(
+        self, request: PlanRequest[SampledNoisyWtdLagOptions], source: Source
+    ) -> float:
+        """Return ρ; where a column says which rows are noisy, their share, for sizing alone."""
+        options = request.options
+        if options.noisy_column is None:
+            fraction = 1.0 if options.noisy_fraction is None else options.noisy_fraction
+            if not 0.0 < fraction <= 1.0:
+                raise InputError(
+                    f"`noisy_fraction` must be above 0 and at most 1, not {fraction:g}"
+                )
+            return fraction
+        if options.noisy_fraction is not None:
+            raise InputError("`noisy_fraction` and `noisy_column` say the same thing; give one")
+        if request.accountant != "exact":
+            raise InputError(
+                "an a priori claim averages over noisy rows drawn at random; with `noisy_column` "
+                "use the accountant exact"
+            )
+        if options.over_draw:
+            raise InputError(
+                "with `noisy_column` the guarantee is given the bags; leave `over_draw` out"
+            )
+        return noisy_share(source, options.noisy_column)
+
+    def _choose_sizes(
+        self,
+        request: PlanRequest[SampledNoisyWtdLagOptions],
+        design: DesignSummary,
+        fraction: float,
+    ) -> tuple[int, int, float]:
+        """Return bag size, number of bags and noise: as asked, or the best of what is open."""
+        options, rows = request.options, design.facts.rows
+        budget, width = (request.epsilon, request.delta), design.facts.width
+
+        def bags_of(size: int) -> int:
+            most = min(rows, int(options.megabytes() * 1e6 / _BYTES)) // size
+            return options.bags or max(1, most)
+
+        def over(profile: PrivacyProfile, size: int) -> PrivacyProfile:
+            if not options.over_draw:
+                return profile
+            return SubsampledBagsProfile(profile, rows, size, bags_of(size))
+
+        def needed_std(size: int) -> float:
+            if request.accountant == "exact":
+                target = calibrate(over(GaussianProfile(1.0), size), "mu", *budget)
+                return realised_std(size, fraction, width, target)
+            labels = design.labels.range
+            if request.accountant == "paper":
+                return least_std(Theorem3(labels, fraction, size, bags_of(size)), *budget)
+            return least_std(over(RandomWeightsProfile(size, labels, fraction), size), *budget)
+
+        def safe_std(size: int) -> float:
+            empty = may_be_empty(size, bags_of(size), fraction)
+            return math.inf if empty else needed_std(size)
+
+        size = options.bag_size
+        if size is None and options.noise_std is not None:
+            size = size_for_noise(rows // (options.bags or 1), options.noise_std, safe_std)
+        elif size is None:
+            guess, rank = options.residual(width), design.factor.rank
+            size = best_size(rows, rank, guess, fraction, safe_std, bags_of, options.bags)
+        std = options.noise_std or needed_std(size)
+        if std == math.inf:
+            raise PlanError(
+                f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; "
+                "make bags larger or more rows noisy"
+            )
+        return size, bags_of(size), std
+
+    def _draw_bags(
+        self,
+        request: PlanRequest[SampledNoisyWtdLagOptions],
+        source: Source,
+        design: DesignSummary,
+        fraction: float,
+        *,
+        size: int,
+        bags: int,
+        std: float,
+    ) -> tuple[Draw, BagWeights, float | None]:
+        """Return bags, their weights, and the μ that they keep below.
+
+        A draw in which some bag has too few noisy rows is thrown away. No label takes part, and
+        rows stay equally likely to be in a bag: they are noisy by coins of their own, or no
+        guarantee over the draw is claimed.
+        """
+        options = request.options
+
+        def once() -> tuple[Draw, BagWeights, float | None]:
+            draw = fresh_draw(options, design.facts.rows, bags, size, request.delta)
+            if options.noisy_column is not None:
+                noisy = noisy_by_column(draw, source, options.noisy_column)
+            else:
+                noisy = noisy_by_coins(draw, fraction)
+            target = None
+            if request.accountant == "exact":
+                profile = draw.over(GaussianProfile(1.0))
+                target = calibrate(profile, "mu", request.epsilon, request.delta)
+            return draw, draw_weights(draw, noisy, design.facts.width, std, target), target
+
+        if options.bag_seed is None:
+            for _ in range(_DRAWS - 1):
+                with suppress(PlanError):
+                    return once()
+        return once()
+
+    def _claimed_mu(
+        self, draw: Draw, weights: BagWeights, width: float, noise_std: float, target: float
+    ) -> float:
+        """Return the μ of these very bags, or over the draw the one that every draw keeps.
+
+        A hair above the largest, so that whoever repeats the draw and rounds differently accepts
+        the same weights.
+        """
+        if draw.over_draw:
+            return target
+        return min(target, weights.largest_mu(width, noise_std) * (1 + _HAIR))
+
+    def simulate(
+        self,
+        plan: MechanismPlan,
+        source: Source,
+        stream: np.random.Generator,  # noqa: ARG002
+    ) -> SimulationInputs:
+        """Return the weights that the plan drew: all but the noise is public already."""
+        claim = plan.claim
+        assert isinstance(claim, SampledNoisyWtdLagClaim)
+        weights = claim.weights(source)
+        variances = weights.noise(claim.noise_std) ** 2
+        return SimulationInputs(claim.draw, weights.values, variances, weigh=True)
+
+    # ---- run
+
+    def run(
+        self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness
+    ) -> PendingRelease:
+        """Read the rows of the bags in one pass; then draw one noisy sum of each bag."""
+        claim, features, labels = plan.claim, plan.features, plan.labels
+        assert isinstance(claim, SampledNoisyWtdLagClaim)
+        plan.check_source(
+            source,
+            claim.bags == claim.draw.bags,
+            claim.rank == len(features.names),
+            (claim.mu is not None) == (claim.accountant == "exact"),
+        )
+        weights = claim.weights(source)
+        largest_mu_drawn = weights.largest_mu(claim.width, claim.noise_std)
+        if claim.mu is not None and not largest_mu_drawn <= claim.mu:
+            raise PlanError(CONTRADICTION)
+        randomness.spend()
+        rows = BagRows(features, claim.draw)
+        values = rows.read_labelled(source, engine)
+        plan.check_feature_sums(rows.digest())
+        noise = weights.noise(claim.noise_std)
+        grid = label_grid(noise)
+        sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)
+        table = pa.table({NOISE: noise, label_column(source.label or "label"): sums})
+        return plan.pending_release(
+            source,
+            randomness,
+            grid=grid,
+            schema=table.schema,
+            batches=table.to_batches(),
+            files={"bags": weights.table(claim.draw)},
+        )
+
+    # ---- reading a release
+
+    def claim_from_json(self, document: Document) -> SampledNoisyWtdLagClaim:
+        low, high = document["label_range"]
+        noise = document["noise"]
+        fraction, mu = noise["fraction"], noise["mu"]
+        if (mu is None) == (document["accountant"]["name"] == "exact"):
+            raise ValueError("realised accounting and mu go together")
+        if (fraction is None) == (noise["column"] is None):
+            raise ValueError("noisy rows follow from a fraction or from a column")
+        return SampledNoisyWtdLagClaim(
+            **read_head(document),
+            rank=int(document["rank"]),
+            label_range=(float(low), float(high)),
+            centred=bool(document["constant_in_span"]),
+            draw=Draw.from_json(document),
+            noise_std=float(noise["std"]),
+            noisy_fraction=None if fraction is None else float(fraction),
+            noisy_column=noise["column"],
+            mu=None if mu is None else float(mu),
+        )
+
+    def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
+        label = label_column(release.certificate["labels"]["column"])
+        aggregates = pa.schema([(name, pa.float64()) for name in (NOISE, label)])
+        return {"aggregates": aggregates, "bags": WEIGHTED}
+
+    def label_model(self, release: Release) -> BagLabels:
+        return BagLabels(column_numbers(release.table.column(NOISE)), release.files["bags"])
+
+    def describe(self, document: Document) -> Description:
+        noise = document["noise"]
+        std, column = f"deviation {number(noise['std'])} on", noise["column"]
+        rows = f"rows marked by {column}" if column else f"{noise['fraction']:.0%} of the labels"
+        own = Description(
+            plan=(("noise", f"{std} {rows}"),),
+            release=(("noise", f"{std} noisy rows' labels"),),
+            summary=("noise on labels",),
+        )
+        return own + describe_draw(document)
+
+    # ---- verification
+
+    def check(self, release: Release) -> Iterator[str]:
+        claim, numerics = self.claim_from_json(release.certificate), release.certificate["numerics"]
+        if claim.centred is not release.features.intercept:
+            yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+        bags = release.files["bags"]
+        problems = list(check_members(bags, claim.draw))
+        yield from problems
+        if problems:
+            return
+        weights = BagWeights.from_table(bags, claim.draw)
+        if not np.isfinite(weights.values).all() or bags.column("noisy").null_count:
+            yield f"{BAGS} has gaps, or weights that are not numbers"
+            return
+        if claim.mu is not None:
+            mu = weights.largest_mu(claim.width, claim.noise_std)
+            if not mu <= claim.mu * (1 + _ROUNDING):
+                yield f"{BAGS}: some bag has μ = {mu:.6g}, the certificate says {claim.mu:.6g}"
+        if claim.noisy_column is None:
+            yield from self._check_weights(claim, weights, None)
+        noise = weights.noise(claim.noise_std)
+        published = column_numbers(release.table.column(NOISE))
+        same_length = len(published) == len(noise)
+        if not same_length or not np.allclose(published, noise, rtol=_ROUNDING, atol=0.0):
+            yield f"{AGGREGATES}: {NOISE} is not the noise of the bags"
+            return
+        centred, exponent = release.features.intercept, numerics["label_exponent"]
+        yield from check_label_exponent(claim.label_range, centred, exponent)
+        unsound = list(check_numbers(release))
+        yield from unsound or check_grid(release, label_grid(noise))
+        if not unsound:
+            constant = weights.values.sum(axis=1)[:, None]  # the design of a constant label
+            yield from self._check_labels(release, claim, weights, constant)
+
+    def _check_weights(
+        self, claim: SampledNoisyWtdLagClaim, weights: BagWeights, source: Source | None
+    ) -> Iterator[str]:
+        """Check that weights and noisy rows follow from the seed: they could carry labels."""
+        try:
+            expected = claim.weights(source)
+        except LabelDPError as problem:
+            yield f"{BAGS}: with these noisy rows the draw cannot be repeated: {problem}"
+            return
+        if not np.array_equal(weights.noisy, expected.noisy):
+            yield f"{BAGS} does not mark the noisy rows that the plan chose"
+        elif not np.allclose(weights.values, expected.values, rtol=_ROUNDING, atol=_ROUNDING):
+            yield f"{BAGS} does not hold the weights that the certificate's seed gives"
+
+    def _check_labels(
+        self, release: Release, claim: SampledNoisyWtdLagClaim, weights: BagWeights, design: Reals
+    ) -> Iterator[str]:
+        """Check that labels vary about their fit to public columns of the bags as noise does."""
+        noise, (low, high) = weights.noise(claim.noise_std), claim.label_range
+        ends = np.sort([weights.values * low, weights.values * high], axis=0).sum(axis=2)
+        rounding = _ROUNDING * np.abs(ends).max(axis=0)
+        ends += np.array([-rounding, rounding])
+        for problem in check_bag_labels(
+            release.labels, noise, label_grid(noise), (ends[0], ends[1]), design
+        ):
+            yield f"{AGGREGATES} has {problem}"
+
+    def not_checked(self, release: Release) -> Iterator[str]:  # noqa: ARG002
+        yield (
+            "whether labels of bags carry all of their noise: labels that vary widely within bags "
+            "can take its place"
+        )
+
+    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
+        """Compare the features of the bags' rows, and the noisy rows, with the table's."""
+        claim, features = self.claim_from_json(release.certificate), release.features
+        rows = BagRows(features, claim.draw)
+        problems = list(check_bag_rows(rows, release, source, engine))
+        if problems:
+            yield from problems
+            return
+        weights = BagWeights.from_table(release.files["bags"], claim.draw)
+        if claim.noisy_column is not None:
+            yield from self._check_weights(claim, weights, source)
+        sums = weighted_features(rows, features, weights)
+        yield from self._check_labels(release, claim, weights, sums)
+
+    # ---- labeldp account
+
+    def account(self, question: AccountQuestion) -> Document:
+        """Return the smallest private bag, or what bags of one size cost; a priori and realised."""
+        account.check_bags(question)
+        fraction = account.needed_field(self.name, question, "noisy_fraction")
+        realised: Document = {"target_mu": largest_mu(*question.budget)}
+        labels, std, size = question.label_range, self._account_std(question), question.bag_size
+        if size is None:
+            theorem = Theorem3(labels, fraction, noise_std=std)
+            profile = RandomWeightsProfile(1, labels, fraction, std, question.rows)
+            paper, exact = (
+                account.smallest_bag(question, account.limit_answer(question, each, "bag_size"))
+                for each in (theorem, profile)
+            )
+            exact |= {"realised": realised}
+        else:
+            if question.bags is not None:
+                drawn = account.over_draw(question, GaussianProfile(1.0))
+                realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
+            theorem = Theorem3(labels, fraction, size, question.bags or 1, std)
+            profile = RandomWeightsProfile(size, labels, fraction, std, question.rows)
+            a_priori = account.bag_costs(question, profile)
+            for name in ("noise_std", "noisy_fraction"):
+                a_priori[f"min_{name}"] = account.limit_answer(question, profile, name).value
+            paper = account.theorem_costs(question, theorem)
+            exact = {"a_priori": a_priori, "realised": realised}
+        answers = {"accountants": {"paper": paper, "exact": exact}}
+        return account.answer_document(self.name, question, self.account_fields, answers)
+
+    def _account_std(self, question: AccountQuestion) -> float:
+        """Return the noise; the paper's 1 is meant for labels scaled to a width of 2."""
+        low, high = question.label_range
+        if question.noise_std is None and high - low > _SCALED:
+            raise InputError(
+                f"sampled-noisy-wtd-lag needs `noise_std`, in the units of labels from {low:g} to "
+                f"{high:g}; the paper's 1 is for labels scaled to -1 … 1"
+            )
+        return 1.0 if question.noise_std is None else question.noise_std
+
+    def account_panels(self, answer: Document) -> Iterator[Panel]:
+        return account.bag_panels(answer)
+
+
+# ---- the steps of a run
+
+
+def draw_sums(
+    weights: BagWeights,
+    values: Reals,
+    labels: LabelGrid,
+    noise_std: float,
+    grid: int,
+    randomness: Randomness,
+) -> Reals:
+    """Return round(Σ w·y + s√(Σ w² over noisy rows)·N(0,1)), one for each bag (step 6).
+
+    Noise N(0, s²) on the labels of noisy rows adds N(0, s²Σw²) to the bag's sum, so that one draw
+    of a public deviation replaces them. The mean is a sum of products of doubles and integers;
+    exact fractions decide the rare draw whose rounding is in doubt.
+    """
+    codes = labels.codes(values) + labels.centre
+    scale = Fraction(noise_std) * Fraction(2) ** -labels.exponent
+    size = np.abs(weights.values * codes).sum(axis=1)
+    std = weights.noise(float(scale))
+    margin = (values.shape[1] + 8) * 2.0**-52  # relative error of a sum of so many products
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb, fmpq
+
+        pairs = zip(weights.values[row], codes[row], strict=True)
+        mean = sum((Fraction(float(w)) * int(c) for w, c in pairs), Fraction(0))
+        drawn = weights.values[row][weights.noisy[row]]
+        square = scale**2 * sum((Fraction(float(w)) ** 2 for w in drawn), Fraction(0))
+        return (
+            arb(fmpq(mean.numerator, mean.denominator)),
+            arb(fmpq(square.numerator, square.denominator)).sqrt(),
+        )
+
+    cells = rounded_noise.sample_rounded(
+        np.einsum("ij,ij->i", weights.values, codes),
+        margin * size,
+        (std * (1 - margin), std * (1 + margin)),
+        grid - labels.exponent,
+        randomness,
+        exact,
+    )
+    return np.ldexp(cells, labels.exponent)
+
+
+def weighted_features(rows: BagRows, features: FeatureMap, weights: BagWeights) -> Reals:
+    """Return Σ w·x of every bag, in integer design columns."""
+    sums = np.zeros((len(weights.values), len(features.names)))
+    for numbers, encoded in rows.blocks(bags_at_once(features, weights.values.shape[1])):
+        design = stacked_design(features, encoded, numbers.stop - numbers.start)
+        sums[numbers] = np.einsum("br,brc->bc", weights.values[numbers], design)
+    return sums

@@ -1,0 +1,1043 @@
+"""shaped-flag: d sums of all rows with public weights, and noise shaped for them (theory §9).
+
+The release is Z = C·XᵀX and t = C·Xᵀy + noise for a public d×d matrix C. Row i enters aggregate j
+with the weight c_j·x_i, so that t = Σ_i (C x_i)·y_i + noise. Z holds features only, which are
+public. Least squares on (Z, t) gives the fit with all labels, plus C⁻¹·noise.
+
+Plan (features only)
+    1. summarize the design: exact XᵀX and its verified Cholesky factor         -> summarize_design
+    2. search the C whose noise adds least to the predictions of the fit        -> find_noise_shape
+    3. bound L = max ‖C x_i‖ over all rows, or over persons max Σ‖C x_i‖        -> _sensitivity
+    4. choose the noise law and split the budget between t and the residual     -> choose_noise
+    5. compute the noise that the budget asks for, and forecast the error       -> _price
+    6. use a ridge in the search where shrunken predictions gain by it          -> _choose_shape
+Run (one pass over features and labels)
+    7. exact XᵀX and Xᵀy, and L once more, of the very rows that are summed     -> run
+    8. publish the root of the residual sum of squares with noise               -> residual_root
+    9. publish t = C·Xᵀy + noise, exactly rounded to a public grid              -> aggregate_labels
+
+Privacy: one label that changes by at most Δ moves t by at most Δ·‖C x_i‖ ≤ Δ·L. Noise N(0, s²) on
+each entry is a Gaussian mechanism with μ = ΔL/s; radial noise of scale b, with density
+∝ exp(−‖x‖/b), has pure ε = ΔL/b. The root of the residual sum of squares moves by at most Δ; it is
+published with noise of its own, and the costs add: μ² for Gaussian noise, ε for radial noise
+(theory §6.2, §13). All k labels of a person move t by at most Δ·Σ‖C x_i‖, which takes the place of
+ΔL, and the root by Δ√k. Nothing is assumed about the labels, and nothing about how C was found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import chdtri, gammainc
+from threadpoolctl import threadpool_limits
+
+from labeldp.accounting.compose import compose
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
+from labeldp.accounting.laplace import LaplaceProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.radial import product_quantile, radial_profile
+from labeldp.arrow_util import arrow_numbers, column_numbers
+from labeldp.data.source import Source
+from labeldp.errors import DataError, InputError, PlanError, at_least, positive
+from labeldp.exact.cholesky import LARGE, ROUNDOFF, VerifiedCholesky, verified_cholesky
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.person_norms import PersonScan, largest_person_norms
+from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights, round_length_up
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.account import answer_document, needed_field
+from labeldp.mechanisms.base import (
+    CONTRADICTION,
+    OTHER_FEATURES,
+    Mechanism,
+    MechanismPlan,
+    read_schema,
+)
+from labeldp.mechanisms.checks import (
+    FAR,
+    check_grid,
+    check_label_exponent,
+    check_numbers,
+    other_table,
+)
+from labeldp.mechanisms.description import Description, Document, Panel, describe_person, number
+from labeldp.mechanisms.design_summary import DesignSummary
+from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
+from labeldp.mechanisms.noise_checks import CHANCE, NORMAL, check_scatter, check_values
+from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
+from labeldp.mechanisms.noise_shape import (
+    FULL_COLUMNS,
+    ExpectedLabels,
+    NoiseCovariance,
+    optimize_noise_shape,
+)
+from labeldp.mechanisms.notes import Note, unused_delta_note
+from labeldp.mechanisms.options import (
+    AUTO,
+    GAUSSIAN,
+    RADIAL,
+    RESIDUAL_SHARE,
+    AccountQuestion,
+    PlanRequest,
+    ShapedFlagOptions,
+)
+from labeldp.mechanisms.residual_floor import measure_residual
+from labeldp.passes.engine import Engine
+from labeldp.release.claim import GAUSSIANS, FloorOutcome, Person
+from labeldp.release.label_model import SumLabels
+from labeldp.release.pending import (
+    AGGREGATES,
+    FEATURES,
+    PendingRelease,
+    aggregate_batch,
+    aggregate_schema,
+    file_name,
+)
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
+
+if TYPE_CHECKING:
+    from labeldp.release.files import Release
+
+Reals = NDArray[np.float64]
+WEIGHTS = file_name("weights")
+
+# ---- the noise laws
+
+_BUDGET_USED = 1 - 1e-9
+"""A budget is used up to this share, so that rounding never breaks it."""
+
+
+@dataclass(frozen=True)
+class SumNoise:
+    """A noise law for the aggregates, and what each part of a release costs: μ, or ε if radial."""
+
+    name: str
+    symbol: str
+    """Of the cost: μ or ε."""
+    basis: str
+    """Of the guarantee, in the certificate's words."""
+    sampler_description: str
+    is_pure: bool
+    """Whether it spends no δ."""
+    power: float
+    """The costs of two parts add in this power: μ² add, ε add."""
+    budget: Callable[[float, float], float]
+    """(ε, δ) ↦ the whole cost that may be spent; 0 if there is no such guarantee."""
+    profile: Callable[[float, float, int], PrivacyProfile]
+    """(cost of the aggregates, cost of the residual or 0, number of aggregates) ↦ guarantee."""
+    std: Callable[[int], float]
+    """Deviation of the noise on each of so many aggregates, at scale 1."""
+    error_quantile: Callable[[float, int, float], float]
+    """(directions, aggregates, probability) ↦ quantile of the squared error over its mean."""
+    sample: Callable[..., Reals]
+    """(means, bounds of their errors, scale, grid, randomness, exact) ↦ rounded draws."""
+    residual_law: rounded_noise.NoiseLaw
+    """The noise on the residual's root."""
+    residual_std: float
+    """Deviation of that noise at scale 1."""
+    residual_reach: float
+    """Deviations that it exceeds with a chance below 1e-12."""
+
+    def split(self, epsilon: float, delta: float, residual_share: float) -> tuple[float, float]:
+        """Return what the aggregates and the residual may cost within (ε, δ)."""
+        whole, root = self.budget(epsilon, delta) * _BUDGET_USED, 1 / self.power
+        return whole * (1 - residual_share) ** root, whole * residual_share**root
+
+    def total_cost(self, aggregates: float, residual: float) -> float:
+        """Return what both cost together."""
+        return float((aggregates**self.power + residual**self.power) ** (1 / self.power))
+
+    def needed_std(self, reach: float, cost: float, columns: int) -> float:
+        """Return the deviation on each aggregate if all move by at most `reach`; rounded up."""
+        return math.nextafter(self.std(columns) * reach / cost, math.inf)
+
+    def needed_residual_std(self, reach: float, cost: float) -> float | None:
+        """Return the same for the residual's root; None if it is not published."""
+        return math.nextafter(self.residual_std * reach / cost, math.inf) if cost else None
+
+
+def _gaussian_profile(aggregates: float, residual: float, columns: int) -> PrivacyProfile:  # noqa: ARG001
+    return GaussianProfile(math.hypot(aggregates, residual))
+
+
+def _radial_profile(aggregates: float, residual: float, columns: int) -> PrivacyProfile:
+    noise = radial_profile(aggregates, columns)
+    return compose([noise, LaplaceProfile(residual)]) if residual else noise
+
+
+def _gaussian_quantile(directions: float, columns: int, probability: float) -> float:  # noqa: ARG001
+    """Approximate a weighted sum of χ² by one χ² with the same mean and variance."""
+    return float(chdtri(directions, 1 - probability)) / directions
+
+
+def _radial_quantile(directions: float, columns: int, probability: float) -> float:
+    """Return the same times a χ² of d+1 degrees of freedom, which all directions share."""
+    freedom = columns + 1.0
+    return product_quantile(directions, freedom, probability) / (directions * freedom)
+
+
+def _sample_gaussian(
+    mean: Reals,
+    error: Reals,
+    scale: float,
+    grid: int,
+    randomness: Randomness,
+    exact: rounded_noise.Exact,
+) -> Reals:
+    return rounded_noise.sample_rounded(mean, error, (scale, scale), grid, randomness, exact)
+
+
+NOISE_LAWS = {
+    GAUSSIAN: SumNoise(
+        name=GAUSSIAN,
+        symbol="μ",
+        basis="Gaussian mechanism",
+        sampler_description=GAUSSIANS,
+        is_pure=False,
+        power=2.0,
+        budget=largest_mu,
+        profile=_gaussian_profile,
+        std=lambda columns: 1.0,  # noqa: ARG005
+        error_quantile=_gaussian_quantile,
+        sample=_sample_gaussian,
+        residual_law=rounded_noise.NORMAL,
+        residual_std=1.0,
+        residual_reach=FAR,
+    ),
+    RADIAL: SumNoise(
+        name=RADIAL,
+        symbol="ε",
+        basis="radial noise, with delta = 0,",
+        sampler_description="exactly rounded radial noise on a public grid",
+        is_pure=True,
+        power=1.0,
+        budget=lambda epsilon, delta: epsilon,  # noqa: ARG005
+        profile=_radial_profile,
+        # A radial vector of scale b in d dimensions has the variance (d+1)·b² in each.
+        std=lambda columns: math.sqrt(columns + 1),
+        error_quantile=_radial_quantile,
+        sample=rounded_noise.sample_rounded_radial,
+        residual_law=rounded_noise.LAPLACE,
+        residual_std=math.sqrt(2.0),
+        residual_reach=28.0,
+    ),
+}
+
+
+def choose_noise(
+    asked: str, epsilon: float, delta: float, residual_share: float, columns: int
+) -> SumNoise:
+    """Return the law asked for, or with "auto" the one of least variance (step 4)."""
+    possible = [
+        law
+        for law in NOISE_LAWS.values()
+        if asked in (AUTO, law.name) and law.budget(epsilon, delta) > 0
+    ]
+    if not possible:
+        raise InputError(f"{asked} noise has no guarantee with δ = 0; leave `noise` out")
+
+    def std(law: SumNoise) -> float:
+        return law.std(columns) / law.split(epsilon, delta, residual_share)[0]
+
+    return min(possible, key=std)
+
+
+# ---- claim
+
+_UP = 1 + 2.0**-50
+
+
+@dataclass(frozen=True)
+class ShapedFlagClaim(NoiseClaim):
+    """`bags` aggregates with public weights of length at most `length` in every row."""
+
+    mechanism: ClassVar[str] = "shaped-flag"
+
+    length: float
+    """L; if all rows of a person are covered together, the bound of Σ‖C x_i‖ over them."""
+    noise_std: float
+    """s, of each aggregate label, in label units."""
+    trace: float
+    """tr S, scaled to L = 1, where S is the covariance of the noise in whitened coordinates."""
+    directions: float
+    """(tr S)²/tr S²: between 1 and d."""
+    gap: float
+    """Ratio of what the search made least (the trace, or with a ridge another) to its bound."""
+    kind: str
+    passes: int
+    residual_noise_std: float | None
+    """s₀, of the residual's root; None: the residual is not published."""
+    noise_law: str = GAUSSIAN
+    ridge: float = 0.0
+    """Of the whitening that the shape was searched in; 0: none."""
+
+    def __post_init__(self) -> None:
+        # Claims may come from anyone's file; a deviation of 0 would be no noise at all.
+        positive(length=self.length, noise_std=self.noise_std)
+        at_least(0, ridge=self.ridge)
+        if self.residual_noise_std is not None:
+            positive(residual_noise_std=self.residual_noise_std)
+
+    @property
+    def noise(self) -> SumNoise:
+        return NOISE_LAWS[self.noise_law]
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise on the aggregates: s, or b if it is radial."""
+        return self.noise_std / self.noise.std(self.bags)
+
+    @property
+    def residual_scale(self) -> float | None:
+        """The scale of the noise on the residual's root."""
+        if self.residual_noise_std is None:
+            return None
+        return self.residual_noise_std / self.noise.residual_std
+
+    @property
+    def residual_reach(self) -> float:
+        """By how much the residual's root moves at most: Δ, or Δ√k for a person's k rows."""
+        return self.width * math.sqrt(self.protected)
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """What the aggregates and the residual cost (μ, or ε if radial), rounded up."""
+        residual = self.residual_reach / self.residual_scale if self.residual_scale else 0.0
+        return self.width * self.length / self.scale * _UP, residual * _UP
+
+    @property
+    def law(self) -> PrivacyProfile:
+        return self.noise.profile(*self.costs, self.bags)
+
+    @property
+    def drawn(self) -> str:
+        return self.noise.sampler_description
+
+    @property
+    def excess(self) -> float:
+        """The expected sum of squares that noise adds to the predictions of all rows."""
+        return (self.noise_std / self.length) ** 2 * self.trace
+
+    def excess_quantiles(self) -> tuple[float, ...]:
+        shape = self.directions, self.bags
+        return tuple(self.excess * self.noise.error_quantile(*shape, q) for q in QUANTILES)
+
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
+        return self.noise_std
+
+    def to_json(self) -> Document:
+        norm = (
+            "norm over all rows"
+            if self.person is None
+            else "sum of norms over the rows of a person"
+        )
+        basis = (
+            f"{self.noise.basis} with public weights; their largest {norm} is certified, "
+            "and nothing is assumed of the labels"
+        )
+        return {
+            **self.noise_json(basis, bag_size=self.rows, rank=self.bags),
+            "shape": {
+                "length": self.length,
+                "noise_std": self.noise_std,
+                "trace": self.trace,
+                "directions": self.directions,
+                "gap": self.gap,
+                "kind": self.kind,
+                "passes": self.passes,
+                "residual_noise_std": self.residual_noise_std,
+                "noise_law": self.noise_law,
+                **({"ridge": self.ridge} if self.ridge else {}),
+            },
+        }
+
+
+# ---- a shape at a budget (steps 2, 3, 5)
+
+
+def find_noise_shape(
+    design: DesignSummary, source: Source, engine: Engine, ridge: float
+) -> NoiseCovariance:
+    """Search the weights C that add least noise to a fit, in a few passes over the features.
+
+    The result depends on features alone and is kept in the design summary, because plans at other
+    budgets use the same. No guarantee rests on the search: L is measured on the C that is found.
+    """
+    if ridge in design.noise_shapes:
+        return design.noise_shapes[ridge]
+    with ExitStack() as working:  # between passes a bar without an end shows that work goes on
+
+        def scan_rows(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
+            working.close()
+            scan = RowNormScan(design.features, weights, keep=keep, spare=spare, floor=floor)
+            norms = engine.run_pass("rows against the shape", source, scan)
+            working.enter_context(engine.progress("shape", None))
+            return norms
+
+        shape = optimize_noise_shape(design.factor, design.features, scan_rows, ridge)
+    design.noise_shapes[ridge] = shape
+    return shape
+
+
+@dataclass(frozen=True)
+class PricedShape:
+    """A noise shape at a budget: what it would promise, and what its noise does to predictions."""
+
+    shape: NoiseCovariance
+    claim: ShapedFlagClaim
+    spread: NoiseSpread
+    design: DesignSummary = field(repr=False)
+    explained_ms: float
+    """What features are taken to explain, mean square."""
+
+    @property
+    def added_ms(self) -> float:
+        """What noise adds to the mean squared error of least-squares predictions."""
+        return self.claim.excess / self.claim.rows
+
+    @property
+    def fitted_ms(self) -> float:
+        """What noise adds to predictions of the default fit, which shrinks them."""
+        # A ridge is chosen for labels as the prior of the fit expects them.
+        return self.expected_ms if self.shape.ridge else self.evenly_ms
+
+    @cached_property
+    def evenly_ms(self) -> float:
+        """What noise adds to shrunken predictions if what is explained is spread evenly."""
+        with threadpool_limits(1, "blas"):  # the last digits of LAPACK follow its threads
+            return self.spread.shrunken_error(self.claim, self.explained_ms)
+
+    @cached_property
+    def expected_ms(self) -> float:
+        """The same if what is explained follows the prior of the fit, which favours columns."""
+        claim, design = self.claim, self.design
+        with threadpool_limits(1, "blas"):
+            prior = ExpectedLabels.of(
+                design.factor,
+                design.features,
+                explained=claim.rows * self.explained_ms,
+                mean=claim.rows * claim.width**2 / 12,
+            )
+            return prior.posterior_error(claim.noise_std * self.spread.root) / claim.rows
+
+
+@dataclass(frozen=True)
+class NoiseSpread:
+    """How the covariance S = K·Kᵀ divides the noise between directions, in any unit."""
+
+    root: Reals = field(repr=False)
+    """K."""
+    covariance: Reals = field(repr=False)
+    """S."""
+
+    @classmethod
+    def of(cls, shape: NoiseCovariance, factor: VerifiedCholesky) -> NoiseSpread:
+        root = shape.weights.noise_root(factor)
+        return cls(root, root @ root.T)
+
+    @property
+    def directions(self) -> float:
+        """(tr S)²/tr S²."""
+        trace, squares = np.square(self.root).sum(), np.square(self.covariance).sum()
+        return _twelve_digits(float(trace**2 / squares))
+
+    def shrunken_error(self, claim: ShapedFlagClaim, explained: float) -> float:
+        """Return what noise adds to the mean square of predictions that are shrunk."""
+        # In whitened coordinates the first direction is the mean's if there is an intercept.
+        first, size = int(claim.intercept), claim.excess / np.square(self.root).sum()
+        root = self.root * np.sqrt(size)
+        if len(root) < LARGE:
+            slopes = np.square(np.linalg.svd(root[first:], compute_uv=False))
+        else:  # a tenth of the work, and digits enough for a forecast
+            slopes = size * np.linalg.eigvalsh(self.covariance[first:, first:]).clip(0.0)
+        mean, width = float(np.square(root[:first]).sum()), claim.width
+        return shrunken_ms(slopes.tolist(), mean, rows=claim.rows, width=width, explained=explained)
+
+
+def _twelve_digits(value: float) -> float:
+    """Round to twelve digits: more would follow the machine's rounding."""
+    return float(f"{value:.12g}")
+
+
+# ---- mechanism
+
+RIDGES = (0.1, 1.0)
+"""Tried where shrinkage drops much of the noise."""
+_SHRINKAGE_DROPS = 0.75
+"""A ridge is tried where shrinkage leaves at most this share of the noise."""
+_RIDGE_PAYS = 0.95
+"""A ridge is used where it leaves at most this share of the expected error."""
+_BUDGET_TOLERANCE = 1e-6
+"""Share of the budget that a plan may leave unused."""
+_MOST_DEVIATIONS = 100.0
+"""Deviations that no noise on an aggregate exceeds."""
+_TRACE_TOLERANCE = 0.01
+"""Of the stated error, which follows from the published numbers up to their rounding."""
+
+
+class ShapedFlag(Mechanism):
+    """d sums of all rows with chosen public weights, and noise."""
+
+    name = "shaped-flag"
+    title = "d sums of all rows with chosen public weights, and noise"
+    Options = ShapedFlagOptions
+    covers_persons = True
+    allows_pure = True
+    closed_form = True
+    sections: ClassVar = read_schema("shape")["properties"]
+    table_names = ("weights",)
+    account_fields = ("features", "max_leverage", "residual_share", "noise")
+
+    # ---- planning
+
+    def plan(
+        self,
+        request: PlanRequest[ShapedFlagOptions],
+        design: DesignSummary,
+        source: Source,
+        engine: Engine,
+    ) -> MechanismPlan:
+        """Choose weights and noise from the features; no label is read."""
+        self.check_request(request, source)
+        if not design.factor.rank:
+            raise DataError("no feature column is left, so there is nothing to weigh rows by")
+        best, plain = self._choose_shape(request, design, source, engine)
+        claim, options = best.claim, request.options
+        forecast = claim.forecast(options.residual(claim.width), options.residual_source)
+        with engine.progress("forecast", None):
+            forecast = replace(forecast, fitted_ms=best.fitted_ms)
+        if best is not plain:
+            # Plans are compared by the error of least squares. A ridge trades it for that of
+            # shrunken fits, so such a plan counts as the plain one less the share it saves there.
+            saved = best.expected_ms / plain.expected_ms
+            forecast = replace(forecast, weighed_ms=plain.added_ms * saved)
+        return MechanismPlan(
+            self,
+            claim,
+            design.features,
+            design.labels,
+            design.feature_sums,
+            forecast,
+            (
+                *design.notes,
+                *self._notes(best, plain),
+                *unused_delta_note(claim.noise_law, claim.noise.is_pure, request.delta),
+            ),
+            design.factor,
+            best.shape.weights,
+        )
+
+    def _choose_shape(
+        self,
+        request: PlanRequest[ShapedFlagOptions],
+        design: DesignSummary,
+        source: Source,
+        engine: Engine,
+    ) -> tuple[PricedShape, PricedShape]:
+        """Return the shape to use and the one without a ridge (steps 2 to 6)."""
+
+        def priced(ridge: float) -> PricedShape:
+            shape = find_noise_shape(design, source, engine, ridge)
+            return self._price(request, design, shape, source, engine)
+
+        asked, many_columns = request.options.shape_ridge, design.factor.rank > FULL_COLUMNS
+        if asked and many_columns:
+            raise InputError(f"`shape_ridge` takes {FULL_COLUMNS:,} design columns at most")
+        plain = priced(0.0)
+        if asked is not None:
+            return (priced(asked) if asked else plain), plain
+        if many_columns or plain.fitted_ms > _SHRINKAGE_DROPS * plain.added_ms:
+            return plain, plain
+        best = min(map(priced, RIDGES), key=lambda each: each.expected_ms)
+        return (best if best.expected_ms <= _RIDGE_PAYS * plain.expected_ms else plain), plain
+
+    def _price(
+        self,
+        request: PlanRequest[ShapedFlagOptions],
+        design: DesignSummary,
+        shape: NoiseCovariance,
+        source: Source,
+        engine: Engine,
+    ) -> PricedShape:
+        """Compute the noise that the budget asks of a shape (step 5)."""
+        options, columns, width = request.options, design.factor.rank, design.facts.width
+        budget = request.epsilon, request.delta, options.residual_share
+        noise = choose_noise(options.noise, *budget, columns)
+        aggregate_cost, residual_cost = noise.split(*budget)
+        with engine.progress("spread of the noise", None), threadpool_limits(1, "blas"):
+            spread = NoiseSpread.of(shape, design.factor)
+        length, person = self._sensitivity(shape, design.features, source, engine)
+        longer = (length / shape.length) ** 2
+        claim = ShapedFlagClaim(
+            request.accountant,
+            request.epsilon,
+            # Radial noise spends no δ; the claim states the strongest guarantee that is true.
+            0.0 if noise.is_pure else request.delta,
+            bags=columns,
+            rows=design.facts.rows,
+            label_range=design.facts.label_range,
+            intercept=design.features.constant is not None,
+            length=length,
+            noise_std=noise.needed_std(width * length, aggregate_cost, columns),
+            trace=_twelve_digits(shape.trace * longer),
+            directions=spread.directions,
+            gap=_twelve_digits(shape.objective * longer / shape.bound),
+            kind=shape.kind,
+            passes=shape.passes,
+            residual_noise_std=None,
+            noise_law=noise.name,
+            ridge=shape.ridge,
+            person=person,
+        )
+        residual_std = noise.needed_residual_std(claim.residual_reach, residual_cost)
+        claim = replace(claim, residual_noise_std=residual_std)
+        explained = explained_ms(width, options.residual_guess or 0.0)
+        return PricedShape(shape, claim, spread, design, explained)
+
+    def _sensitivity(
+        self, shape: NoiseCovariance, features: FeatureMap, source: Source, engine: Engine
+    ) -> tuple[float, Person | None]:
+        """Return L for one row, or for all rows of a person (step 3)."""
+        if source.person is None:
+            return shape.length, None
+        scan = PersonScan(features, shape.weights)
+        largest = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each))
+        return round_length_up(largest.length), Person(source.person, largest.rows)
+
+    def _notes(self, best: PricedShape, plain: PricedShape) -> Iterator[Note]:
+        shape, claim = best.shape, best.claim
+        if shape.ridge:
+            less = 1 - best.expected_ms / plain.expected_ms
+            yield Note(
+                f"few rows for the columns: the shape has a ridge of {shape.ridge:g}, with which "
+                f"shrunken predictions are expected to have {less:.0%} less squared error by "
+                f"noise, and those of least squares {best.added_ms / plain.added_ms:.2g} times as "
+                "much; for coefficients and their intervals take `shape_ridge=0`",
+                Note.CHOICE,
+            )
+        if claim.person is not None:
+            yield Note(
+                f"the guarantee is for all rows of a person together, at most {claim.person.rows}, "
+                f"which takes {claim.length / shape.length:.3g} times the noise of one for single "
+                "rows",
+                Note.NOISE,
+            )
+            return
+        aim = " for such predictions" if shape.ridge else ""
+        yield Note(
+            f"noise has a {shape.kind} shape, which adds {shape.gain:.1f} times less noise than "
+            f"the same in every direction and at most {shape.gap - 1:.1%} more than the best "
+            f"possible{aim}",
+            Note.CHOICE,
+        )
+
+    # ---- run
+
+    def run(
+        self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness
+    ) -> PendingRelease:
+        """Read the labels in one pass; then draw the residual's root and the aggregates."""
+        claim, features, labels, weights = plan.claim, plan.features, plan.labels, plan.weights
+        assert isinstance(claim, ShapedFlagClaim)
+        if weights is None or weights.kept != features.kept_columns:
+            raise PlanError(CONTRADICTION)
+        plan.check_source(
+            source,
+            weights.problem() is None,
+            claim.bags == weights.rank,
+            claim.intercept is (features.constant is not None),
+        )
+        randomness.spend()
+        # The pass that sums labels also measures ‖C x_i‖ of the very rows that it sums: the
+        # guarantee rests on no earlier pass. Rows that stayed in memory keep their norms.
+        lengths = LengthCheck(claim, features, weights)
+        gram, moments, norms = engine.run_pass(
+            "label sums",
+            source,
+            GramAccumulator(features),
+            LabelCrossProducts(features, labels),
+            lengths.accumulator(),
+        )
+        plan.check_feature_sums(gram.digest())
+        if lengths.problem(norms, source, engine):
+            raise PlanError(OTHER_FEATURES)
+        root = None
+        if claim.residual_noise_std is not None:
+            root = residual_root(claim, exact_residual(plan, gram, moments), labels, randomness)
+        grid = rounded_noise.grid_for(claim.noise_std)
+        drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
+        schema = aggregate_schema(features, source.label or "label")
+        batch = aggregate_batch(schema, aggregate_design(weights, gram, features), drawn)
+        columns = [arrow_numbers(column) for column in weights.matrix.T]
+        return plan.pending_release(
+            source,
+            randomness,
+            grid=grid,
+            schema=schema,
+            batches=[batch],
+            files={"weights": pa.Table.from_arrays(columns, schema=weight_schema(features))},
+            more_fields={"residual_root": root},
+        )
+
+    # ---- reading a release
+
+    def claim_from_json(self, document: Document) -> ShapedFlagClaim:
+        return ShapedFlagClaim(**noise_claim_fields(document), **document["shape"])
+
+    def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
+        return super().table_schemas(release) | {"weights": weight_schema(release.features)}
+
+    def label_model(self, release: Release) -> SumLabels:
+        """Return sums of all rows with known weights, and the residual's root if published."""
+        shape, root = release.certificate["shape"], release.certificate.get("residual_root")
+        columns = [column_numbers(column) for column in release.files["weights"].columns]
+        return SumLabels(
+            np.full(release.table.num_rows, float(shape["noise_std"])),
+            np.column_stack(columns) / release.features.kept_scales,
+            radial=shape.get("noise_law") == RADIAL,
+            residual=None if root is None else (root, shape["residual_noise_std"]),
+        )
+
+    def describe(self, document: Document) -> Description:
+        claim = self.claim_from_json(document)
+        distance = (
+            f"{claim.gap - 1:.1%} from the best possible at most"
+            if claim.person is None
+            else f"for persons {number(claim.gap, 3)} times the least for single rows"
+        )
+        ridge = f" with a ridge of {claim.ridge:g}" if claim.ridge else ""
+        std = f"deviation {number(claim.noise_std)} on each aggregate label"
+        facts = (
+            ("noise", f"{claim.noise_law}, {std}"),
+            (
+                "shape of the noise",
+                f"{claim.kind}{ridge}, {distance}, after {claim.passes} passes",
+            ),
+        )
+        summary = (f"{claim.kind} shape{ridge}, {claim.noise_law} noise on aggregates",)
+        return Description(plan=facts, release=facts, summary=summary) + describe_person(document)
+
+    # ---- verification
+
+    def check(self, release: Release) -> Iterator[str]:
+        claim, features = self.claim_from_json(release.certificate), release.features
+        if claim.intercept is not (features.constant is not None):
+            yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+        exponent = release.certificate["numerics"]["label_exponent"]
+        yield from check_label_exponent(claim.label_range, features.intercept, exponent)
+        budget = claim.noise.budget(claim.epsilon, claim.delta)
+        if claim.noise.total_cost(*claim.costs) < budget * (1 - _BUDGET_TOLERANCE):
+            yield "certificate: the noise is not that of the budget"
+        yield from self._check_residual(claim, release.certificate.get("residual_root"))
+        weights = published_weights(release)
+        if weights is None:
+            yield f"{WEIGHTS} is not square"
+            return
+        problem = weights.problem()
+        unsound = [problem] if problem else list(check_numbers(release))
+        if unsound:
+            yield from unsound
+            return
+        yield from check_grid(release, rounded_noise.grid_for(claim.noise_std))
+        yield from self._check_reach(release, claim)
+        yield from self._check_noise(release, claim)
+        yield from self._check_stated_error(release, weights, claim)
+
+    def _check_residual(self, claim: ShapedFlagClaim, root: float | None) -> Iterator[str]:
+        """Check that the residual's root stands on its grid and is possible."""
+        std = claim.residual_noise_std
+        if (std is None) is not (root is None):
+            yield "certificate: the residual is published, or not, against shape.residual_noise_std"
+        if std is None or root is None:
+            return
+        if math.fmod(root, math.ldexp(1.0, rounded_noise.grid_for(std))) != 0:
+            yield "certificate: residual_root is off its public grid: its low bits may leak"
+        low, high = claim.label_range
+        most = claim.width / 2 if claim.intercept else max(abs(low), abs(high))
+        far = claim.noise.residual_reach * std
+        if not -far <= root <= math.sqrt(claim.rows) * most + far:
+            yield "certificate: residual_root is impossible: no labels in their range leave that"
+
+    def _check_reach(self, release: Release, claim: ShapedFlagClaim) -> Iterator[str]:
+        """Check |t| ≤ n·L·max|y| plus more noise than there can be."""
+        largest = max(map(abs, claim.label_range))
+        most = claim.rows * claim.length * largest + _MOST_DEVIATIONS * claim.noise_std
+        if any(np.abs(labels).max(initial=0.0) > most for labels in release.label_chunks()):
+            yield f"{AGGREGATES} has labels larger than those in the range can make them"
+
+    def _check_stated_error(
+        self, release: Release, weights: Weights, claim: ShapedFlagClaim
+    ) -> Iterator[str]:
+        """Check that Z = C·G for a symmetric G, and that the stated error follows from it.
+
+        S = L²(C·G·Cᵀ)⁻¹. The trace of C·G·Cᵀ is Σ‖C x_i‖², so L² is at least its n-th part.
+        """
+        design = published_design(release)
+        product = design @ weights.matrix.T
+        rounding = 4 * (weights.rank + 8) * ROUNDOFF * _product_size(design, weights.matrix)
+        if not (np.abs(product - product.T) <= rounding).all():
+            yield f"{AGGREGATES} and {WEIGHTS} do not belong together"
+            return
+        if np.trace(product) - np.trace(rounding) > claim.rows * claim.length**2:
+            yield "certificate: shape.length is less than what rows have on average"
+        values = np.linalg.eigvalsh((product + product.T) / 2)
+        error = float(np.linalg.norm(rounding))
+        if values[0] <= 10 * error:  # the numbers are too rough to tell
+            return
+        inverse = claim.length**2 / values
+        slack = _TRACE_TOLERANCE + 10 * error / values[0]
+        if not math.isclose(inverse.sum(), claim.trace, rel_tol=slack):
+            yield f"certificate: shape.trace should be {inverse.sum():.6g}"
+        directions = inverse.sum() ** 2 / np.square(inverse).sum()
+        if not math.isclose(directions, claim.directions, rel_tol=2 * slack):
+            yield f"certificate: shape.directions should be {directions:.6g}"
+
+    def _check_noise(self, release: Release, claim: ShapedFlagClaim) -> Iterator[str]:
+        """Check that labels are as long as the noise alone: means only add to that (Anderson).
+
+        Equal labels y = c have the means c·z, where z is the design column of the constant.
+        """
+        labels, grid = release.labels, rounded_noise.grid_for(claim.noise_std)
+        if claim.noise_law == GAUSSIAN:
+            constant = published_design(release)[:, : int(claim.intercept)]
+            noise = np.full(len(labels), claim.noise_std)
+            problems = {
+                *check_scatter(labels, noise, grid, constant),
+                *check_values(NORMAL, claim.noise_std, grid, labels),
+            }
+            yield from (f"{AGGREGATES} has {problem}" for problem in sorted(problems))
+        else:
+            rounding = math.sqrt(len(labels)) * math.ldexp(0.5, grid)
+            length = float(np.linalg.norm(labels)) + rounding
+            if gammainc(len(labels), length / claim.scale) < CHANCE:
+                yield f"{AGGREGATES} has labels that are smaller than the noise demands"
+
+    def not_checked(self, release: Release) -> Iterator[str]:  # noqa: ARG002
+        yield (
+            "whether noise was added to the labels: as many aggregates as columns fit any labels, "
+            "so public files cannot show it"
+        )
+
+    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
+        """Compare rows, sums and L with the table's, in one pass."""
+        features = release.features
+        claim, weights = self.claim_from_json(release.certificate), published_weights(release)
+        assert weights is not None  # as `check` found
+        lengths = LengthCheck(claim, features, weights)
+        gram, norms = engine.run_pass(
+            "feature sums", source, GramAccumulator(features), lengths.accumulator()
+        )
+        if (problem := other_table(release, gram)) is not None:
+            yield problem
+            return
+        if (problem := lengths.problem(norms, source, engine)) is not None:
+            yield problem
+        yield from check_weighted_design(published_design(release), weights, gram)
+
+    # ---- labeldp account
+
+    def account(self, question: AccountQuestion) -> Document:
+        """Return the noise, and bounds of the error that it adds to a prediction."""
+        share = RESIDUAL_SHARE if question.residual_share is None else question.residual_share
+        columns, asked = question.features, question.noise or AUTO
+        if columns is None and asked != RADIAL and question.delta > 0:
+            law = NOISE_LAWS[GAUSSIAN]  # the size of radial noise depends on the columns
+        else:
+            needed = needed_field(self.name, question, "features")
+            law = choose_noise(asked, *question.budget, share, needed)
+        aggregate_cost, residual_cost = law.split(*question.budget, share)
+        std = law.needed_std(question.width, aggregate_cost, columns or 0)
+        answer: Document = {
+            "residual_share": share,
+            "noise_law": law.name,
+            "mu": aggregate_cost if law.name == GAUSSIAN else None,
+            "aggregate_epsilon": aggregate_cost if law.name == RADIAL else None,
+            "noise_std": std,
+            "residual_noise_std": law.needed_residual_std(question.width, residual_cost),
+        }
+        if columns is not None:
+            # d²/n ≤ tr S ≤ d·h_max; the latter has the same noise in every direction
+            leverage = question.max_leverage
+            answer["least_error"] = std * columns / question.rows
+            answer["isotropic_error"] = (
+                None if leverage is None else std * math.sqrt(columns * leverage / question.rows)
+            )
+        return answer_document(self.name, question, ("features", "max_leverage"), answer)
+
+    def account_panels(self, answer: Document) -> Iterator[Panel]:
+        law = NOISE_LAWS[answer["noise_law"]]
+        facts = [
+            ("law of the noise", law.name),
+            (
+                f"{law.symbol} of the aggregates",
+                number(answer["mu"] or answer["aggregate_epsilon"]),
+            ),
+            ("noise on weights of length 1", number(answer["noise_std"])),
+            ("noise on the residual's root", number(answer["residual_noise_std"])),
+        ]
+        if "least_error" in answer:
+            facts.append(("error added to a prediction, at least", number(answer["least_error"])))
+            if answer["isotropic_error"] is not None:
+                facts.append(("the same without a shape", number(answer["isotropic_error"])))
+        yield Panel(f"What ε = {answer['epsilon']:g}, δ = {answer['delta']:g} buys", facts)
+
+
+# ---- the steps of a run
+
+
+@dataclass(frozen=True)
+class LengthCheck:
+    """Measures what a claim's `length` bounds: an accumulator for one pass, and its verdict."""
+
+    claim: ShapedFlagClaim
+    features: FeatureMap
+    weights: Weights
+
+    def accumulator(self) -> RowNormScan | PersonScan:
+        """Return what measures the rows of a pass."""
+        kind = RowNormScan if self.claim.person is None else PersonScan
+        return kind(self.features, self.weights)
+
+    def problem(self, norms: Any, source: Source, engine: Engine) -> str | None:
+        """Return where the pass exceeds the claim; many persons take further passes."""
+        claim = self.claim
+        if claim.person is None:
+            if norms.is_within(claim.length):
+                return None
+            norm = math.sqrt(norms.maximum)
+            return f"a row's weights have the norm {norm:.6g}, {_at_most(claim.length)}"
+        scan = PersonScan(self.features, self.weights)
+        largest = largest_person_norms(
+            scan, lambda each: engine.run_pass("persons", source, each), norms
+        )
+        if largest.rows > claim.person.rows:
+            return f"a person has {largest.rows} rows, {_at_most(claim.person.rows)}"
+        if largest.length > claim.length:
+            return f"a person's weights add up to {largest.length:.6g}, {_at_most(claim.length)}"
+        return None
+
+
+def _at_most(most: float) -> str:
+    return f"the certificate says {most:.6g} at most"
+
+
+def exact_residual(
+    plan: MechanismPlan, gram: FeatureGram, moments: LabelMoments
+) -> ExactLeastSquares:
+    """Return the exact residual of the labels, with the plan's factor if it still has it."""
+    factor = plan.factor
+    if factor is None or factor.kept != plan.features.kept_columns or not factor.is_of(gram):
+        factor = verified_cholesky(gram, plan.features, saturated=True)
+        if factor.kept != plan.features.kept_columns:
+            raise PlanError(OTHER_FEATURES)
+    return ExactLeastSquares(factor, moments)
+
+
+def residual_root(
+    claim: ShapedFlagClaim, residual: ExactLeastSquares, labels: LabelGrid, randomness: Randomness
+) -> float:
+    """Return σ̂ = σ + noise, rounded to its public grid (step 8; theory §6.2)."""
+    scale, std = claim.residual_scale, claim.residual_noise_std
+    assert scale is not None
+    assert std is not None
+    law, grid = claim.noise.residual_law, rounded_noise.grid_for(std)
+    return measure_residual([residual], labels, scale, grid, randomness, law)
+
+
+def aggregate_design(weights: Weights, gram: FeatureGram, features: FeatureMap) -> Reals:
+    """Return Z = C·XᵀX in the feature map's scales: features only, so no noise is needed."""
+    exact = gram.exact(weights.kept).astype(np.float64)
+    return np.asarray(weights.matrix @ exact * features.kept_scales)
+
+
+def aggregate_labels(
+    weights: Weights,
+    gram: FeatureGram,
+    moments: LabelMoments,
+    labels: LabelGrid,
+    claim: ShapedFlagClaim,
+    grid: int,
+    randomness: Randomness,
+) -> Reals:
+    """Return t = C·Xᵀy + noise, rounded to the public grid (step 9).
+
+    C has 40-bit entries and Xᵀy is integers, so that every mean is a rational number. Doubles
+    enclose it; the exact fraction decides the few draws whose rounding is in doubt. Rounding the
+    ideal real number is post-processing, so the guarantee holds without numerical slack.
+    """
+    kept = list(weights.kept)
+    sums = moments.cross[kept]
+    if labels.centre:  # codes count from the centre, and the first column is the constant
+        sums = sums + labels.centre * gram.exact(range(gram.width))[0][kept]
+    scale = math.ldexp(claim.scale, -labels.exponent)
+    rounded = sums.astype(np.float64)
+    # Inner products of `rank` terms lose at most this much, whatever the order of summation.
+    error = (weights.rank + 4) * 2.0**-52 * (np.abs(weights.matrix) @ np.abs(rounded))
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb, fmpq, fmpz
+
+        total = fmpq(0)
+        for weight, entry in zip(weights.matrix[row], sums, strict=True):
+            numerator, denominator = float(weight).as_integer_ratio()
+            total += fmpq(fmpz(numerator * int(entry)), fmpz(denominator))
+        return arb(total), arb(scale)
+
+    cells = claim.noise.sample(
+        weights.matrix @ rounded, error, scale, grid - labels.exponent, randomness, exact
+    )
+    return np.ldexp(cells, labels.exponent)
+
+
+# ---- published numbers
+
+
+def weight_schema(features: FeatureMap) -> pa.Schema:
+    """Return the columns of weights.parquet: C, one row for each aggregate."""
+    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in features.names])
+
+
+def published_weights(release: Release) -> Weights | None:
+    """Return C, or None if it has not one row for each aggregate."""
+    table = release.files["weights"]
+    if table.num_rows != len(release.features.names):
+        return None
+    matrix = np.column_stack([column_numbers(column) for column in table.columns])
+    return Weights(release.features.kept_columns, matrix)
+
+
+def published_design(release: Release) -> Reals:
+    """Return Z for integer codes of the features."""
+    parts = [design for design, _ in release.chunks()]
+    return np.concatenate(parts) / release.features.kept_scales
+
+
+def check_weighted_design(design: Reals, weights: Weights, gram: FeatureGram) -> Iterator[str]:
+    """Check that Z = C·XᵀX for the table's XᵀX, up to rounding."""
+    exact = gram.exact(weights.kept).astype(np.float64)
+    size = np.abs(weights.matrix) @ np.abs(exact)
+    rounding = 4 * (weights.rank + 8) * ROUNDOFF * size
+    if not (np.abs(design - weights.matrix @ exact) <= rounding).all():
+        yield f"{AGGREGATES} has features that are not those of the table, weighed as it says"
+
+
+def _product_size(design: Reals, weights: Reals) -> Reals:
+    """Return |C|·|G|·|C|ᵀ, which rounding is relative to: C·G cancels where columns are alike.
+
+    G is what Z is made of, up to rounding. `Weights.problem` has seen that C is invertible; made-up
+    numbers may still overflow.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.abs(np.linalg.solve(weights, design))
+        size: Reals = np.abs(weights) @ np.maximum(sums, sums.T) @ np.abs(weights.T)
+    return size

@@ -1,0 +1,787 @@
+"""`plan` and `Plan`: from a table and a budget to a release.
+
+`plan` reads features and no labels; the `Plan` it returns fixes what will be published and with it
+the whole privacy profile. `Plan.release` then debits the ledger, reads the labels once and writes
+the release; it can change nothing of what was promised (theory §6).
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from labeldp.choose import (
+    ENOUGH_KEPT,
+    Planned,
+    choose_basis,
+    explained_share_kept,
+    is_useful,
+    plan_mechanism,
+    suggest_fixes,
+    utility_message,
+    utility_refusal,
+)
+from labeldp.data.opening import said_again
+from labeldp.data.source import Source, as_source, scan
+from labeldp.display import ReprMixin, format_budget
+from labeldp.errors import (
+    InputError,
+    LabelDPError,
+    PlanError,
+    SpentError,
+    describe,
+    one_of,
+    to_bool,
+    to_float,
+    to_path,
+    to_str,
+)
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.row_norms import Weights
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.formula import named_label
+from labeldp.io_util import check_target, new_path, path_problem, read_json
+from labeldp.mechanisms.base import MechanismPlan
+from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.notes import left_out_note, sort_notes
+from labeldp.mechanisms.options import (
+    AUTO,
+    DELTA,
+    EPSILON,
+    LINEAR,
+    OPTIONS,
+    USES,
+    AccountantName,
+    MechanismName,
+    Use,
+    check_formula_alone,
+    names,
+    refuse_unknown,
+)
+from labeldp.mechanisms.registry import mechanism_named, mechanisms, read_claim
+from labeldp.passes.engine import Engine, engine_for
+from labeldp.release.about import read_about
+from labeldp.release.certificate import Certificate, seal
+from labeldp.release.files import Release
+from labeldp.sampling.streams import Randomness
+
+MOST_NUMBERS = 500_000_000
+"""Numbers of a release that is drawn in memory: four gigabytes."""
+PLAN_FORMAT = "labeldp-plan/2"
+TABLE_OPTIONS = tuple(inspect.signature(scan).parameters)[1:]
+"""Keywords of `scan`."""
+
+
+class Debit(Protocol):
+    """What a release was paid with; a `with` block around the run, which records how it ended."""
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return what the certificate says of it."""
+
+    def done(self, seal: str) -> None:
+        """Record that the release is there."""
+
+    def __enter__(self) -> Debit: ...
+
+    def __exit__(self, *problem: Any) -> None: ...
+
+
+class Ledger(Protocol):
+    """A ledger (`ledger/ledger.py`, which stands above this module)."""
+
+    def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Debit:
+        """Pay for a release before its labels are read, or refuse."""
+
+
+class NoLedger:
+    """The debit of a release without a ledger."""
+
+    def to_json(self) -> None:
+        """Return what the certificate says: nothing."""
+
+    def done(self, seal: str) -> None:
+        """Record nothing."""
+
+    def __enter__(self) -> NoLedger:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        return
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(MechanismPlan, ReprMixin):
+    """What will be published and what it promises; every field is public."""
+
+    bases: tuple[dict[str, Any], ...] = field(default=(), compare=False)
+    """What was tried, and what each would cost, where the basis was chosen."""
+    path: Path | None = field(default=None, compare=False)
+    """The file that it was read from, beside which a release is noted."""
+
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
+        claim, (low, high) = self.claim, self.labels.range
+        bag_size = claim.to_json()["bag_size"]
+        return (
+            f"Plan: {claim.mechanism}, {format_budget(claim.epsilon, claim.delta)}",
+            (
+                ("rows", f"{self.features.rows:,}"),
+                ("design columns", f"{len(self.features.names):,}"),
+                ("label range", f"{low:g} to {high:g}"),
+                ("aggregates", f"{claim.bags:,} of {bag_size:,} rows each"),
+                (
+                    "left of what features explain",
+                    f"at most {max(0.0, self.explained_share_kept):.0%}",
+                ),
+                *(("warning", text) for text in self.warnings),
+            ),
+        )
+
+    @property
+    def explained_share_kept(self) -> float:
+        """The share of what features may explain that predictions keep; below 0 the mean of the
+        labels is the better prediction."""
+        return explained_share_kept(self)
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether predictions may beat the mean of the labels, by the forecast."""
+        return is_useful(self)
+
+    @property
+    def utility_message(self) -> str:
+        """What privacy does to predictions, in words."""
+        return utility_message(self)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Weak budgets, and little left to predictions: whoever plans must read these."""
+        weak = self.claim.weaknesses(self.claim.curve())
+        poor = [utility_message(self)] if self.explained_share_kept < ENOUGH_KEPT else []
+        return (*poor, *weak)
+
+    # ---- release
+
+    def release(
+        self,
+        source: Any,
+        *,
+        label: str | None = None,
+        engine: Engine | None = None,
+        randomness: Randomness | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        about: Any = None,
+        again: bool = False,
+        **table: Any,
+    ) -> Release:
+        """Read the labels once and draw the release, in memory.
+
+        Parameters
+        ----------
+        source
+            the table that was planned for: what `scan` made, or a path or a frame, which is read
+            as the plan's was.
+        label
+            the private column, where the plan does not know it: a file of an earlier version.
+        engine
+            where data are read; changes speed, never a result.
+        randomness
+            for tests and experiments only, and then the release is not private.
+        ledger, dataset
+            a `Ledger` that is debited first, and what the table is called in it.
+        about
+            what only the curator knows, for the certificate: a TOML file or a mapping with
+            name, curator, contact, purpose, region, licence, date, why_label_range, why_epsilon.
+        again
+            release a plan from a file (`load`) once more without a ledger: it costs again.
+        table
+            keywords of `scan`, in the place of what was said for `plan`.
+
+        Returns
+        -------
+        Release
+            The release; it has been paid for, so `save` it.
+
+        Raises
+        ------
+        LedgerError
+            the table's cap leaves no room for it.
+        PlanError
+            the features are not those of the plan.
+        DataError
+            labels are not as said.
+
+        Examples
+        --------
+        >>> import labeldp
+        >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+        >>> plan = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
+        >>> plan.release(table).bags
+        2
+        """
+        source = self.scan(source, label=label, **table)
+        rows, columns = self.claim.extent(len(self.features.names), len(self.features.columns))
+        check_memory(rows, columns)
+        return self._release(source, None, engine, randomness, ledger, dataset, about, again)
+
+    def release_to(
+        self,
+        directory: str | Path,
+        source: Any,
+        *,
+        label: str | None = None,
+        engine: Engine | None = None,
+        randomness: Randomness | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        about: Any = None,
+        again: bool = False,
+        **table: Any,
+    ) -> Release:
+        """Read the labels once and draw the release into a new directory, in bounded memory.
+
+        Parameters
+        ----------
+        directory
+            where to; it must not exist, and is there whole or not at all.
+        source, label, engine, randomness, ledger, dataset, about, again, table
+            as for `release`.
+
+        Returns
+        -------
+        Release
+            The release, read from the directory as far as it is looked at.
+
+        Raises
+        ------
+        ReleaseError
+            the directory exists or cannot be written; others as `release`.
+
+        Examples
+        --------
+        >>> import labeldp, tempfile
+        >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+        >>> plan = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     plan.release_to(f"{place}/published", table).bags
+        2
+        """
+        check_target(target := to_path("directory", directory))
+        source = self.scan(source, label=label, **table)
+        return self._release(source, target, engine, randomness, ledger, dataset, about, again)
+
+    def _release(
+        self,
+        source: Source,
+        target: Path | None,
+        engine: Engine | None,
+        randomness: Randomness | None,
+        ledger: Ledger | None,
+        dataset: str | None,
+        about: Any,
+        again: bool,
+    ) -> Release:
+        """Draw the release in memory, or into a new directory."""
+        notes, engine = read_about(about), engine or engine_for(source)
+        with (
+            mark_plan_released(self, target, again=again or ledger is not None),
+            self._debit(source, engine, ledger, dataset) as debit,
+        ):
+            # The ledger has been debited: from here on labels may be read.
+            keys = randomness or Randomness.from_os()
+            pending = self.mechanism.run(self, source, engine, keys)
+            fields = {
+                "ledger": debit.to_json(),
+                "about": None if notes is None else notes.to_json(),
+                "released_at": _now() if keys.private else None,
+            }
+            pending = replace(pending, run_fields={**pending.run_fields, **fields})
+            if target is None:
+                table, certificate = pending.collect()
+            else:
+                certificate = pending.write(target)
+            debit.done(certificate["seal"])
+        if target is not None:
+            return Release.load(target, verify=False)
+        return Release(table, self.features, Certificate(certificate), pending.files)
+
+    def _debit(
+        self, source: Source, engine: Engine, ledger: Ledger | None, dataset: str | None
+    ) -> Debit:
+        """Debit the ledger, if there is one, for a run that is sound; no label was read yet."""
+        if (ledger is None) != (dataset is None):
+            raise InputError(
+                "`ledger` and `dataset` go together: the file, and what the table is called in it"
+            )
+        if ledger is None or dataset is None:
+            return NoLedger()
+        self.check_source(source)
+        return ledger.debit(self, source, engine, dataset)
+
+    def scan(self, data: Any, *, label: str | None = None, **table: Any) -> Source:
+        """Scan a table with all that the plan knows: its columns and what was said for it.
+
+        Parameters
+        ----------
+        data
+            a path or a frame; a source is returned as it is.
+        label, table
+            as for `release`.
+        """
+        said = table if label is None else table | {"label": label}
+        if isinstance(data, Source):
+            return as_source(data, **said)
+        person = self.claim.person
+        known: dict[str, Any] = {
+            "label_range": (self.labels.low, self.labels.high),
+            "person": None if person is None else person.column,
+            **self.features.reading,
+        }
+        return as_source(data, **known | said_again(data, self.table) | said)
+
+    # ---- plan files
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as plain values, sealed; an infinite forecast is null."""
+        return seal(
+            {
+                "format": PLAN_FORMAT,
+                **self.claim.to_json(),
+                "curve": self.claim.curve(),
+                "forecast": self.forecast.to_json(),
+                "labels": asdict(self.labels),
+                "features": self.features.to_json(),
+                "feature_sums": self.feature_sums,
+                "table": dict(self.table),
+                "notes": list(self.notes),
+                "warnings": list(self.warnings),
+                **({"anyway": True} if self.anyway else {}),
+                **({"bases": list(self.bases)} if self.bases else {}),
+                **({} if self.weights is None else {"weights": self.weights.to_json()}),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Plan:
+        """Read a plan back; the inverse of `to_json`. One that was altered since is refused."""
+        if not isinstance(document, dict) or document.get("format") != PLAN_FORMAT:
+            raise InputError(
+                f"this is not a plan of format {PLAN_FORMAT}; make one with labeldp plan"
+            )
+        if seal(document)["seal"] != document.get("seal"):
+            raise InputError("the plan was altered since it was made; make a new one")
+        try:
+            weights = document.get("weights")
+            return cls(
+                mechanism_named(document["mechanism"]),
+                read_claim(document),
+                FeatureMap.from_json(document["features"]),
+                LabelGrid(**document["labels"]),
+                document["feature_sums"],
+                Forecast.from_json(document["forecast"]),
+                tuple(document["notes"]),
+                weights=None if weights is None else Weights.from_json(weights),
+                anyway=bool(document.get("anyway", False)),
+                table=dict(document.get("table", {})),
+                bases=tuple(document.get("bases", ())),
+            )
+        except InputError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise InputError(
+                "the plan lacks a part, or has one of another kind; make a new one"
+            ) from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan as a new JSON file, for `load` and `labeldp release --plan`.
+
+        Parameters
+        ----------
+        path
+            where to; it must not exist.
+        """
+        content = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
+        with new_path(to_path("path", path)) as partial:
+            partial.write_text(content + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file. It is released once, unless a ledger is kept or `again=True`.
+
+        Parameters
+        ----------
+        path
+            what `save` or `labeldp plan --out` wrote.
+        """
+        path = to_path("path", path)
+        document = read_json(path)
+        try:
+            return replace(cls.from_json(document), path=path)
+        except InputError as problem:
+            raise InputError(f"{path}: {problem}") from None
+
+
+def check_memory(rows: int, columns: int) -> None:
+    """Refuse to draw in memory what does not fit an ordinary machine's."""
+    if rows * columns > MOST_NUMBERS:
+        raise PlanError(
+            f"{rows:,} rows of {columns} columns are too many to hold in memory; write them "
+            "to a directory as they are drawn (plan.release_to, labeldp release)"
+        )
+
+
+def _now() -> str:
+    """Return the time to the second, for the certificate."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# ---- a plan file is released once
+#
+# Every release costs its budget again, and without a ledger nothing else would remember it. So a
+# note beside the plan file, written before labels are read, says that it was released. A run that
+# is refused or stopped has published nothing and takes its note back, unless it was refused by a
+# measurement: tried until one is lucky, that would say nothing any more. A run that was killed
+# cannot take it back, and may have left what it drew.
+
+_UNNOTICED = "so that a second release would go unnoticed; keep a `ledger`, or copy the plan"
+
+
+@contextmanager
+def mark_plan_released(plan: Plan, out: Path | None, *, again: bool) -> Iterator[None]:
+    """Note the run of a plan that was read from a file, into `out` or into memory."""
+    path = plan.path
+    if path is None:
+        yield
+        return
+    marker, plan_seal = path.with_name(path.name + ".released"), plan.to_json()["seal"]
+    notes = _read_marker(marker)
+    if plan_seal in notes and not again:
+        raise InputError(
+            f"{path} was released before ({marker.name} says so), and every release costs its "
+            "budget again; keep a `ledger`, or say `again=True`"
+        )
+    _write_marker(marker, [*notes, plan_seal])
+    try:
+        yield
+    except SpentError:
+        raise
+    except (LabelDPError, KeyboardInterrupt, MemoryError):
+        if out is None or not out.exists():
+            _write_marker(marker, notes)
+        raise
+
+
+def _read_marker(marker: Path) -> list[str]:
+    reason = path_problem(marker)
+    try:
+        if reason is not None:
+            raise ValueError(reason)
+        notes = marker.read_text(encoding="utf-8").split() if marker.exists() else []
+        if not all(re.fullmatch("[0-9a-f]{64}", each) for each in notes):
+            raise ValueError("something else")
+        return notes
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or "it holds no notes"
+        raise InputError(f"{marker} cannot be read ({reason or why}), {_UNNOTICED}") from None
+
+
+def _write_marker(marker: Path, notes: list[str]) -> None:
+    try:
+        if notes:
+            with marker.open("w", encoding="utf-8") as file:
+                file.write("".join(f"{each}\n" for each in notes))
+                file.flush()
+                os.fsync(file.fileno())
+        else:
+            marker.unlink()
+    except OSError as problem:
+        raise InputError(f"{marker} cannot be written ({problem.strerror}), {_UNNOTICED}") from None
+
+
+# ---- plan()
+
+
+def plan(
+    source: Any,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    *,
+    label: str | None = None,
+    label_range: tuple[float, float] | None = None,
+    mechanism: MechanismName | str = AUTO,
+    use: Use = LINEAR,
+    accountant: AccountantName | str = "exact",
+    anyway: bool = False,
+    engine: Engine | None = None,
+    # how columns are encoded
+    min_count: int | None = None,
+    intercept: bool = True,
+    standardise: bool = True,
+    indicators: bool = True,
+    winsor: float | Mapping[str, float] | None = None,
+    log: Sequence[str] = (),
+    basis: str = "linear",
+    interactions: Sequence[str] = (),
+    interaction_columns: int = 300,
+    formula: str | None = None,
+    max_leverage: float | None = None,
+    strict: bool = False,
+    # options of mechanisms
+    residual_guess: float | None = None,
+    bags: int | None = None,
+    max_megabytes: float | None = None,
+    floor: str | None = None,
+    residual_ms: float | None = None,
+    compact: bool = False,
+    residual_share: float | None = None,
+    noise: str | None = None,
+    shape_ridge: float | None = None,
+    with_features: bool = False,
+    bag_size: int | None = None,
+    over_draw: bool = False,
+    bag_seed: int | None = None,
+    min_eigenvalue: float | None = None,
+    noise_std: float | None = None,
+    noisy_fraction: float | None = None,
+    noisy_column: str | None = None,
+    **table: Any,
+) -> Plan:
+    """Plan a release from features and public facts; labels are not read.
+
+    Parameters
+    ----------
+    source
+        what `scan` made, or a path or a frame, with `label` and `label_range` and any other keyword
+        of `scan`.
+    epsilon
+        the privacy budget ε; smaller is more private.
+    delta
+        the probability δ that the ε bound fails; 0 gives pure ε-DP.
+    label
+        the private column, where `source` is a path or a frame.
+    label_range
+        (low, high), public, likewise.
+    mechanism
+        by name; "auto" is the one that adds least error to predictions.
+    use
+        what the release is for, "linear" or "any-model".
+    accountant
+        "exact", "exact-worst-case" (features unknown) or "paper".
+    anyway
+        go on where a plan cannot beat the mean of the labels, which is refused otherwise.
+    engine
+        where data are read; changes speed, never a result.
+    min_count
+        merge category levels with fewer rows (default: the root of the row count).
+    intercept, standardise, indicators
+        add a constant column; scale numbers by their public spread; mark missing numbers.
+    winsor
+        share of numbers at each end moved to its public quantile; or a dictionary by column.
+    log
+        columns that enter as sign(x)·log(1 + |x|).
+    basis
+        curves of numbers: "linear", "splines", "splines:KNOTS", "splines+fourier:N" or "auto".
+    interactions, interaction_columns
+        pairs of columns ("a:b", or "all") whose products join the design, and at most how many.
+    formula
+        columns, curves and products at once: "price ~ spline(age) + sex*edu".
+    max_leverage
+        leave out design columns that give a row more leverage than this (0 to 1).
+    strict
+        refuse constant or dependent columns instead of leaving them out.
+    residual_guess
+        guess of the residual mean square, for the forecast only; not a promise.
+    bags, max_megabytes
+        number of aggregates; largest size of the released file.
+    floor, residual_ms
+        residual floor of wtd-flag and sampled-wtd-flag: "measured+added", "measured", "added" or
+        "declared", with the residual mean square that you promise.
+    compact
+        publish wtd-flag in d+1 rows that carry the same information.
+    residual_share, noise, shape_ridge
+        of shaped-flag: share of the budget for the residual; "gaussian", "radial" or "auto"; ridge
+        of the fits that the noise is shaped for.
+    with_features
+        of noisy-rows: publish the raw feature columns beside the labels.
+    bag_size, over_draw, bag_seed
+        of mechanisms of bags: rows in each bag; guarantee over the draw of the bags; seed of the
+        bags for experiments.
+    min_eigenvalue
+        of sampled-wtd-flag with accountant "paper": the promise of Theorem 2.
+    noise_std, noisy_fraction, noisy_column
+        of sampled-noisy-wtd-lag: noise on labels; which rows carry it.
+    table
+        other keywords of `scan`, and options of mechanisms from other packages.
+
+    Returns
+    -------
+    Plan
+        A plan, whose `release` or `release_to` reads the labels.
+
+    Raises
+    ------
+    PlanError
+        the budget and the data admit no such release; the message has remedies.
+    InputError
+        an argument is wrong, or does not apply to the mechanism.
+    DataError
+        the table is not what was said.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+    >>> plan = labeldp.plan(table, epsilon=1, label="income", label_range=(0, 100))
+    >>> plan.claim.mechanism
+    'shaped-flag'
+    """
+    choices: dict[str, Any] = {
+        "epsilon": to_float("epsilon", epsilon),
+        "delta": to_float("delta", delta),
+        "accountant": to_str("accountant", accountant),
+        "min_count": min_count,
+        "intercept": intercept,
+        "standardise": standardise,
+        "indicators": indicators,
+        "winsor": winsor,
+        "log": log,
+        "basis": to_str("basis", basis),
+        "interactions": interactions,
+        "interaction_columns": interaction_columns,
+        "formula": formula,
+        "max_leverage": max_leverage,
+        "strict": strict,
+        "residual_guess": residual_guess,
+        "bags": bags,
+        "max_megabytes": max_megabytes,
+        "floor": floor,
+        "residual_ms": residual_ms,
+        "compact": compact,
+        "residual_share": residual_share,
+        "noise": noise,
+        "shape_ridge": shape_ridge,
+        "with_features": with_features,
+        "bag_size": bag_size,
+        "over_draw": over_draw,
+        "bag_seed": bag_seed,
+        "min_eigenvalue": min_eigenvalue,
+        "noise_std": noise_std,
+        "noisy_fraction": noisy_fraction,
+        "noisy_column": noisy_column,
+    }
+    one_of("use", use, USES)
+    if label is not None:
+        to_str("label", label)
+    if engine is not None and not hasattr(engine, "run_pass"):
+        raise InputError(f"`engine` must be of type Engine, not {describe(engine)}")
+    for name in _foreign_options() & table.keys():
+        choices[name] = table.pop(name)
+    refuse_unknown(table, [*TABLE_OPTIONS, *choices])
+    check_formula_alone(choices)
+    label = label or named_label(source, formula)
+    source = as_source(source, label=label, label_range=label_range, **table)
+    engine = engine or engine_for(source)
+
+    def plan_basis(basis: str) -> Planned:
+        more = choices | {"basis": basis}
+        return plan_mechanism(to_str("mechanism", mechanism), use, more, source, engine)
+
+    if choices["basis"] == AUTO:
+        choice = choose_basis(plan_basis)
+        choices["basis"], planned, bases = choice.basis, choice.planned, choice.tried
+    else:
+        planned, bases = plan_basis(choices["basis"]), ()
+    return finish_plan(
+        planned, choices, source, engine, bases=bases, anyway=to_bool("anyway", anyway)
+    )
+
+
+def _foreign_options() -> set[str]:
+    """Return the options that only mechanisms of other packages have."""
+    foreign = [each.Options for each in mechanisms() if each.name not in OPTIONS]
+    ours = {name for kind in OPTIONS.values() for name in names(kind)}
+    return {name for kind in foreign for name in names(kind)} - ours
+
+
+def finish_plan(
+    planned: Planned,
+    choices: dict[str, Any],
+    source: Source,
+    engine: Engine,
+    *,
+    bases: tuple[dict[str, Any], ...] = (),
+    anyway: bool = False,
+) -> Plan:
+    """Return the `Plan` with its notes sorted; refuse one that cannot beat the mean of labels."""
+    draft = planned.plan
+    useful = is_useful(draft)
+    if not useful and not anyway:
+        fixes = suggest_fixes(planned, choices, source, engine)
+        raise PlanError(utility_refusal(draft, fixes))
+    values = {each.name: getattr(draft, each.name) for each in fields(draft)}
+    rows = draft.features.rows
+    notes = (*draft.notes, *left_out_note(source.rows_left_out(rows), rows))
+    values |= {"notes": sort_notes(notes), "anyway": anyway and not useful}
+    return Plan(**values | {"table": source.said, "bases": bases})
+
+
+# ---- forecasts along ε
+
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+@dataclass(frozen=True)
+class ForecastPoint:
+    """The forecast at one ε, in label units; None where no plan is possible, for the reason."""
+
+    epsilon: float
+    mechanism: str
+    error: float | None = None
+    """Root mean square of what privacy adds to a prediction, and its quantiles over releases."""
+    low: float | None = None
+    high: float | None = None
+    of_range: float | None = None
+    kept: float | None = None
+    """What predictions keep of what features explain; see `Plan.explained_share_kept`."""
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def forecast_curve(
+    source: Source,
+    epsilon: float,
+    delta: float,
+    *,
+    mechanism: str = AUTO,
+    engine: Engine | None = None,
+    **choices: Any,
+) -> list[ForecastPoint]:
+    """Return the forecast at ε and at smaller and larger ones, from features alone."""
+    engine = engine or engine_for(source)
+    points = []
+    for each in (epsilon * factor for factor in FACTORS):
+        choices |= {"delta": delta, "mechanism": mechanism, "engine": engine, "anyway": True}
+        try:
+            made = plan(source, each, **choices)
+        except PlanError as problem:
+            points.append(ForecastPoint(each, mechanism, reason=str(problem)))
+            continue
+        forecast, (low, high) = made.forecast, made.labels.range
+        squares = (forecast.added_ms, forecast.added_low, forecast.added_high)
+        error, least, most = (math.sqrt(s) if math.isfinite(s) else None for s in squares)
+        share = None if error is None else error / (high - low)
+        values = (error, least, most, share, made.explained_share_kept)
+        points.append(ForecastPoint(each, made.claim.mechanism, *values))
+    return points
