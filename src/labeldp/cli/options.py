@@ -227,8 +227,8 @@ data_argument = argument(
 release_argument = argument("directory", "A release directory.", type=Path)
 json_option = option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 settings_option = option(
-    "-o",
     "--option",
+    "-o",
     "settings",
     metavar="NAME=VALUE",
     multiple=True,
@@ -521,7 +521,6 @@ plan_options = together(
     ),
     design_options,
     engine_options,
-    verbose_option,
 )
 """What `plan`, `release` and `audit` have in common."""
 

@@ -23,6 +23,7 @@ from labeldp.cli.options import (
     scan_table,
     split_options,
     text_options,
+    verbose_option,
 )
 from labeldp.cli.output import draw_pictures, emit_facts, emit_json, emit_table, in_flags, note, say
 from labeldp.errors import InputError
@@ -100,6 +101,7 @@ def _show_profile(answer: dict[str, Any]) -> None:
 
 @click.command(cls=Command)
 @plan_options
+@verbose_option
 @option("--out", type=Path, help="Write the plan to this new file, for release --plan.")
 @option("--report", type=Path, metavar="FILE", help="Write an HTML page to read and sign.")
 @option("--compare", is_flag=True, help="Show the forecast of every mechanism; bags are simulated.")
@@ -349,6 +351,7 @@ _RELEASE = "Release options"
 
 @click.command(cls=Command)
 @plan_options
+@verbose_option
 @option("--out", type=Path, required=True, help="The release directory to create.")
 @option(
     "--plan",

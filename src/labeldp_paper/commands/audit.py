@@ -38,7 +38,6 @@ def audit(
     seed: int,
     engine_name: str,
     threads: int | None,
-    verbose: bool,  # noqa: ARG001  # of plan_options
     as_json: bool,
     **options: Any,
 ) -> int:
