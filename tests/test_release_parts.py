@@ -30,8 +30,7 @@ from labeldp.release import (
     rows as released_rows,
     stored,
 )
-from labeldp.release.budget import best_guess, weaknesses
-from labeldp.release.claim import Claim, FloorOutcome, Person
+from labeldp.release.claim import Claim, FloorOutcome, Person, best_guess, weaknesses
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.label_model import RowLabels, SketchedLabels, SumLabels
 from labeldp.release.stored import StoredTable, check_plain

@@ -1,4 +1,1 @@
-"""The published thing: its claim, its certificate, its files.
-
-Other rooms import from this page alone.
-"""
+"""A release: its certificate, its files, and how they are written and read."""

@@ -1,16 +1,16 @@
-"""What only the curator knows of a release, in the curator's words; what is not said is listed.
+"""What the curator states about a release (`release --about FILE`).
 
-A TOML file with some of these lines, each a text:
+The file is TOML with some of these lines, each a text; the certificate lists what is missing.
 
-    name = "…"              what the release is called
-    curator = "…"           who answers for it
+    name = "…"              title of the release
+    curator = "…"           who is responsible for it
     contact = "…"
     purpose = "…"
     region = "…"
     licence = "…"
-    date = 2026-01-31       of publication
-    why_label_range = "…"   on what public knowledge it rests
-    why_epsilon = "…"
+    date = 2026-01-31       date of publication
+    why_label_range = "…"   public knowledge from which the label range follows
+    why_epsilon = "…"       reason for the choice of ε
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_LETTERS = 2000
 
 @dataclass(frozen=True)
 class About:
-    """The words of the curator; None where nothing was said."""
+    """Statements of the curator; None where there is none."""
 
     name: str | None = None
     curator: str | None = None
@@ -45,27 +45,27 @@ class About:
 
     @property
     def missing(self) -> list[str]:
-        """What was not said."""
+        """Return the names of fields that are not stated."""
         return [name for name, text in asdict(self).items() if text is None]
 
     def to_json(self) -> dict[str, Any]:
-        """For the certificate: every field, and which of them are missing."""
+        """Return every field, and which of them are missing, for the certificate."""
         return {**asdict(self), "missing": self.missing}
 
 
-def read_about(said: Mapping[str, Any] | str | Path | None) -> About | None:
-    """From a TOML file or a mapping; unknown fields and anything but short text are refused."""
-    if said is None:
+def read_about(about: Mapping[str, Any] | str | Path | None) -> About | None:
+    """Read a TOML file or a mapping; refuse unknown fields and anything but short text."""
+    if about is None:
         return None
-    told = said if isinstance(said, Mapping) else _file(to_path("about", said))
-    known = [each.name for each in fields(About)]
-    for name in told:
-        if name not in known:
-            raise InputError(f"`about` has no field {name!r}; choose {', '.join(known)}")
-    return About(**{name: _text(name, value) for name, value in told.items()})
+    document = about if isinstance(about, Mapping) else _read_toml(to_path("about", about))
+    names = [each.name for each in fields(About)]
+    for name in document:
+        if name not in names:
+            raise InputError(f"`about` has no field {name!r}; choose {', '.join(names)}")
+    return About(**{name: _text(name, value) for name, value in document.items()})
 
 
-def _file(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     if not os.path.lexists(path):
         raise InputError(f"{path} is missing; check the path of `about`")
     try:

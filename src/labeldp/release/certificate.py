@@ -1,4 +1,4 @@
-"""A certificate: the JSON document that it is, and what people ask of it under typed names."""
+"""A certificate as a dictionary with typed properties for its main fields."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from labeldp.io_util import json_digest
 
 
 class Certificate(dict[str, Any]):
-    """What a release promises; every field is public, and the registry fixes its layout."""
+    """The JSON document that states what a release promises; every field is public."""
 
     @property
     def mechanism(self) -> str:
-        """By its name."""
+        """Name of the mechanism."""
         return str(self["mechanism"])
 
     @property
@@ -27,53 +27,53 @@ class Certificate(dict[str, Any]):
 
     @property
     def rows(self) -> int:
-        """Rows of the table."""
+        """Number of rows of the table."""
         return int(self["rows"])
 
     @property
     def bags(self) -> int:
-        """How many aggregates were drawn."""
+        """Number of aggregates drawn."""
         return int(self["bags"])
 
     @property
     def label(self) -> str:
-        """The private column."""
+        """Name of the private column."""
         return str(self["labels"]["column"])
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """Public, of the labels."""
+        """Public bounds of the labels."""
         low, high = self["label_range"]
         return float(low), float(high)
 
     @property
     def unit(self) -> str:
-        """Whose labels are covered together, in words."""
+        """Unit of privacy, in words."""
         return str(self["unit"])
 
     @property
     def mu(self) -> float | None:
-        """μ of the Gaussian mechanism that it is; None if it is not one."""
+        """μ if the release is a Gaussian mechanism; else None."""
         mu = self["mu"]
         return None if mu is None else float(mu)
 
     @property
     def attack(self) -> str:
-        """What the best attack finds, in words."""
+        """Success of the best attack, in words."""
         return str(self["attack_risk"]["in_words"])
 
     @property
     def weak(self) -> tuple[str, ...]:
-        """Why the guarantee protects little; empty if it protects."""
+        """Reasons why the guarantee protects little; empty if it protects."""
         return tuple(map(str, self["weak"]))
 
     @property
     def private(self) -> bool:
-        """False if it was drawn from a seed, for a test or an experiment."""
+        """False if random numbers came from a seed, for a test or an experiment."""
         return bool(self["randomness"]["private"])
 
 
 def seal(document: dict[str, Any]) -> dict[str, Any]:
-    """Add (or renew) the digest of all other fields."""
+    """Return the document with the digest of all other fields, added or renewed."""
     body = {name: value for name, value in document.items() if name != "seal"}
     return {**body, "seal": json_digest(body)}

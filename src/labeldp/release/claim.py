@@ -1,13 +1,12 @@
-"""The claim of a release, and its certificate.
+"""The claim of a release, and the certificate that states it.
 
-A `Claim` is the part that can be recomputed: public facts, mechanism, accountant and budget,
-with every number that follows from them; each mechanism has its own. A certificate is the
-claim as JSON together with what a reader must know to judge it; its layout is fixed by
-`labeldp.mechanisms.registry`.
+A `Claim` is the part that `verify` recomputes: public facts, mechanism, accountant, budget and
+every number that follows from them. Each mechanism has a subclass. A certificate is the claim as
+JSON, together with what a reader needs to judge it.
 
-No field depends on labels except `floor.measured` (published through the door) and what
-follows from it. In particular no digest covers labels: a hash of private data is a
-function of private data.
+No field depends on labels except `floor.measured`, which the rounded sampler published, and what
+follows from it. In particular no digest covers labels: a hash of private data is a function of
+private data.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from __future__ import annotations
 import math
 import platform
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any, ClassVar
@@ -23,7 +23,6 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate
 from labeldp.errors import PlanError, at_least, to_float, to_int
-from labeldp.release.budget import weaknesses
 from labeldp.release.certificate import seal
 from labeldp.sampling.streams import GENERATOR, KEY_BITS
 
@@ -47,27 +46,39 @@ NOT_PROTECTED = (
 TRUST_MODEL = "a central curator sees the labels and runs this software honestly"
 EXPERIMENT = "drawn from a seed for a test or an experiment: NOT private, whatever epsilon says"
 LIBRARIES = ("numpy", "scipy", "pyarrow", "python-flint", "randomgen")
-"""On which numbers and files of a release rest."""
+"""Libraries on which the numbers and files of a release rest."""
 GAUSSIANS = "exactly rounded Gaussians on a public grid"
 GROUPS = (2, 3, 5)
 FALSE_POSITIVE_RATE = 0.001
 _CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+"""Values of ε at which a certificate states δ(ε), as multiples of its ε."""
+
+# A guarantee may hold and still protect little; beyond these limits a certificate says so.
+MOST_EXPOSED = 0.1
+"""Limit of δ·rows, the expected number of labels that a failure with probability δ exposes."""
+WEAK_EPSILON = 10.0
+"""Limit of ε: above it the factor e^ε exceeds 22,000."""
+MOST_SUCCESS = 0.95
+"""Limit of the probability that the best attack tells two values apart, from even odds."""
+MOST_FOUND = 0.9
+"""Limit of the true positive rate of the best attack at `FALSE_POSITIVE_RATE`."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """Whose labels a guarantee covers together, where that is not one row's."""
+    """The unit of privacy if it is a person with several rows."""
 
     column: str
-    """Of the ids, which are not published."""
+    """Column of person ids; the ids are not published."""
     rows: int
-    """The most that one person has."""
+    """Largest number of rows of one person."""
 
     def __post_init__(self) -> None:
         at_least(1, rows=self.rows)
 
     @property
     def unit(self) -> str:
+        """Return the unit of privacy in words."""
         return (
             f"one person's labels, all rows together: at most {self.rows}, of one id in column "
             f"{self.column!r}"
@@ -76,25 +87,25 @@ class Person:
 
 @dataclass(frozen=True)
 class AddedError:
-    """Root mean square, over all rows, of what privacy adds to a least-squares prediction."""
+    """The error that privacy adds to least-squares predictions, as root mean square over rows."""
 
     added_rms: float | None = None
-    """Expected, in label units; None where it hangs on a residual that nobody has measured."""
+    """Its expectation in label units; None if it depends on a residual that was not measured."""
     added_rms_low: float | None = None
-    """In 5 % of releases it is less; where the residual is not known, whatever it is."""
+    """Its 5 % quantile over releases; if the residual is unknown, for any residual."""
     added_rms_high: float | None = None
-    """In 5 % of releases it is more; likewise."""
+    """Its 95 % quantile over releases; likewise."""
     added_of_range: float | None = None
-    """`added_rms` over the width of the label range."""
+    """`added_rms` divided by the width of the label range."""
     excess_of_residual: float | None = None
-    """Its square over the mean square of the measured residual, of no noise: 0.01 says that
-    predictions are 1 % worse than those of the fit with all labels."""
+    """Its square divided by the mean square of the measured residual: 0.01 means that predictions
+    are 1 % worse than those of a fit with all labels."""
     added_basis: str = "not known in closed form"
 
 
 @dataclass(frozen=True)
 class Claim(ABC):
-    """What is promised of `bags` aggregates; each mechanism has a claim of its own."""
+    """The guarantee of `bags` aggregates, and the public numbers it rests on."""
 
     mechanism: ClassVar[str]
 
@@ -103,45 +114,45 @@ class Claim(ABC):
     delta: float
     bags: int
     person: Person | None = field(default=None, kw_only=True)
-    """None: one row's label is what is covered."""
+    """None if the unit of privacy is one row's label."""
 
     @property
     def protected(self) -> int:
-        """How many rows are covered together: 1, or the most of a person."""
+        """Return the number of rows in one unit of privacy: 1, or the most of a person."""
         return 1 if self.person is None else self.person.rows
 
     @property
     @abstractmethod
     def law(self) -> PrivacyProfile:
-        """δ(ε) of the release, whatever else was published included; for a person, if one is."""
+        """Return δ(ε) of all that is published, for one unit of privacy."""
 
     @property
     def drawn(self) -> str:
-        """How labels leave by the door."""
+        """Return how the published labels are sampled, in words."""
         return GAUSSIANS
 
     def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
-        """Rows and columns of the table that is released, of so many design and raw columns."""
+        """Return rows and columns of the released table, given the design and raw columns."""
         return self.bags, design + 1
 
     @abstractmethod
     def utility(self) -> dict[str, Any]:
-        """The excess of a least-squares fit over one with all labels (theory §5)."""
+        """Return the excess risk of a least-squares fit over one with all labels (theory §5)."""
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
-        """What privacy adds to a prediction, in label units, as far as it is known."""
+        """Return the error that privacy adds to predictions, as far as it is known."""
         return AddedError()
 
     def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:  # noqa: ARG002
-        """Of the noise on each published label; None where it is not the same on all."""
+        """Return the std of the noise on a published label; None if labels have different ones."""
         return None
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The fields that define the claim."""
+        """Return the fields of the certificate that define the claim."""
 
     def head(self, basis: str) -> dict[str, Any]:
-        """The fields that every claim begins with."""
+        """Return the fields that all claims have; `basis` says why the accountant holds."""
         return {
             "mechanism": self.mechanism,
             "accountant": {"name": self.accountant, "basis": basis},
@@ -152,39 +163,36 @@ class Claim(ABC):
         }
 
     def delta_at(self, epsilon: float, group: int = 1) -> float:
-        """An upper bound of δ(ε) for `group` rows, or persons, at once."""
+        """Return an upper bound of δ(ε) for `group` rows, or persons, at once."""
         profile = self.law.group(to_int("group", group))
         return profile.delta(to_float("epsilon", epsilon)).upper
 
     def epsilon_for(self, group: int) -> float | None:
-        """The ε for `group` rows, or persons, at once at this δ; None if there is none."""
+        """Return ε for `group` rows, or persons, at once at this δ; None if it is infinite."""
         answer = epsilon_at(self.law.group(to_int("group", group)), self.delta)
         return answer if math.isfinite(answer) else None
 
     def curve(self) -> list[list[float]]:
-        """[ε, δ(ε)] over a range of ε around the budget."""
+        """Return pairs [ε, δ(ε)] for ε around the budget."""
         return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in _CURVE)]
 
     def groups(self) -> list[dict[str, Any]]:
-        """The guarantee for a person with several rows; or for several persons."""
-
-        def who(size: int) -> dict[str, int]:
-            if self.person is None:
-                return {"rows": size}
-            return {"persons": size, "rows": size * self.person.rows}
-
-        return [
-            {**who(size), "epsilon": self.epsilon_for(size), "delta": self.delta} for size in GROUPS
-        ]
+        """Return the guarantee for several rows, or for several persons, at once."""
+        groups: list[dict[str, Any]] = []
+        for size in GROUPS:
+            persons = {} if self.person is None else {"persons": size}
+            group = {**persons, "rows": size * self.protected}
+            groups.append(group | {"epsilon": self.epsilon_for(size), "delta": self.delta})
+        return groups
 
     def weaknesses(self, curve: list[list[float]]) -> list[str]:
-        """Why the guarantee protects little, if it does."""
-        found = self.attack_risk(curve)["true_positive_rate"]
+        """Return why the guarantee protects little; empty if it protects."""
+        rate = self.attack_risk(curve)["true_positive_rate"]
         rows = int(self.to_json()["rows"])
-        return list(weaknesses(self.epsilon, self.delta, rows, curve, found))
+        return list(weaknesses(self.epsilon, self.delta, rows, curve, rate))
 
     def attack_risk(self, curve: list[list[float]]) -> dict[str, Any]:
-        """How well the best attack can tell two labels apart."""
+        """Return how often the best attack finds a label, at a small rate of false alarms."""
         points = [(epsilon, delta) for epsilon, delta in curve]
         secret = ("one label", "it") if self.person is None else ("one person's labels", "them")
         rate = best_true_positive_rate(points, FALSE_POSITIVE_RATE)
@@ -197,8 +205,45 @@ class Claim(ABC):
         }
 
 
+def weaknesses(
+    epsilon: float,
+    delta: float,
+    rows: int,
+    curve: Sequence[Sequence[float]],
+    true_positive_rate: float,
+) -> Iterator[str]:
+    """Yield why a guarantee that holds protects little; `curve` has pairs of ε and δ(ε)."""
+    # A mechanism that publishes each label outright with probability δ is (0, δ)-private.
+    if delta * rows > MOST_EXPOSED:
+        yield (
+            f"δ times rows is {delta * rows:.2g}: a mechanism that publishes some labels outright "
+            f"could promise as much; take δ below {MOST_EXPOSED / rows:.1g}"
+        )
+    if epsilon > WEAK_EPSILON:
+        yield f"ε = {epsilon:g} is above {WEAK_EPSILON:g}: it bounds next to nothing"
+    # Whatever ε and δ are called, the curve bounds what the best attack achieves.
+    success = best_guess(curve)
+    if success > MOST_SUCCESS or true_positive_rate > MOST_FOUND:
+        yield (
+            f"the best attack is nearly certain: it tells two values of a label apart in up to "
+            f"{success:.1%} of cases"
+        )
+
+
+def best_guess(curve: Sequence[Sequence[float]]) -> float:
+    """Return the probability that the best attack names the right one of two values.
+
+    The odds are even before the release. Every point of the curve bounds the probability by
+    (e^ε + δ)/(e^ε + 1): it is (P[say D | D] + P[say D' | D'])/2, and (ε, δ) in either direction
+    bounds one term by the other. The form below does not overflow for large ε.
+    """
+    return min(
+        (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)) for epsilon, delta in curve
+    )
+
+
 def read_head(document: dict[str, Any]) -> dict[str, Any]:
-    """What `Claim.head` wrote, as the first arguments of a claim."""
+    """Return what `Claim.head` wrote as keyword arguments of a claim."""
     return {
         "accountant": document["accountant"]["name"],
         "epsilon": float(document["epsilon"]),
@@ -210,28 +255,28 @@ def read_head(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class FloorOutcome:
-    """What the run published about the floor: through the door, or computed from that."""
+    """What the run published about the residual floor."""
 
     measured: float | None = None
-    """σ̂, the noisy root of the residual sum of squares."""
+    """σ̂, the noisy root of the residual sum of squares, from the rounded sampler."""
     lower_bound: float | None = None
-    """What the true root exceeds, but for probability `slack`."""
+    """The true root exceeds it, except with probability `slack`."""
     added_variance: float = 0.0
     """Variance of the noise added to every aggregate label."""
 
     @classmethod
     def of(cls, certificate: dict[str, Any]) -> FloorOutcome | None:
-        """Read back what `certify` wrote; None where there is no floor."""
+        """Read what `certify` wrote; return None if the mechanism has no floor."""
         floor = certificate["floor"]
-        return (
-            None if floor is None else cls(**{each.name: floor[each.name] for each in fields(cls)})
-        )
+        if floor is None:
+            return None
+        return cls(**{each.name: floor[each.name] for each in fields(cls)})
 
 
 def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[str, Any]:
-    """Everything in a certificate that follows from its claim: what `verify` recomputes.
+    """Return all fields of a certificate that follow from its claim: what `verify` recomputes.
 
-    The error that privacy adds follows from the claim and, where there is a floor, its outcome.
+    The error that privacy adds also depends on the outcome of the floor, if there is one.
     """
     curve = claim.curve()
     return {
@@ -252,10 +297,9 @@ def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[st
 
 
 def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> dict[str, Any]:
-    """The certificate of a run, sealed with the digest of all its fields.
+    """Return the sealed certificate of a run; refuse a claim that does not hold.
 
-    `outcome` is None for a mechanism without a floor. No certificate is issued for a claim
-    that does not hold.
+    `outcome` is None for a mechanism without a floor.
     """
     claimed = claimed_fields(claim, outcome)
     spent = claim.delta_at(claim.epsilon)
@@ -270,7 +314,7 @@ def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> di
 
 
 def software_fields() -> dict[str, Any]:
-    """What computed the release."""
+    """Return the versions of this package, Python and the libraries."""
     return {
         "name": "labeldp",
         "version": version("labeldp"),
@@ -280,7 +324,7 @@ def software_fields() -> dict[str, Any]:
 
 
 def drawn_fields(private: bool) -> dict[str, Any]:
-    """How the numbers of a run were drawn: from the operating system, or for an experiment."""
+    """Return how random numbers were generated: keyed by the operating system, or by a seed."""
     return {
         "generator": GENERATOR,
         "key_bits": KEY_BITS if private else 0,

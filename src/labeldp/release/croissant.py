@@ -1,7 +1,7 @@
-"""A release as a Croissant dataset, so that its readers find and load the tables.
+"""The Croissant description of a release, with which other tools find and load its tables.
 
-The description is a pure function of the certificate and of the files that were drawn with it, so
-`verify` makes it again and compares. It says nothing of signatures, which come later and cover it.
+It is a pure function of the certificate and the other files, so `verify` writes it again and
+compares. It does not mention signatures: they come later and cover it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CONTEXT = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{name: f"cr:{name}" for name in _OWN_TERMS},
 }
-"""Of the specification, word by word."""
+"""The context that the specification of Croissant 1.0 prescribes."""
 _TYPES = {
     "boolean": "sc:Boolean",
     "integer": "sc:Integer",
@@ -57,10 +57,11 @@ class File:
     size: int
     sha256: str
     columns: tuple[tuple[str, str], ...]
-    """Names and types, as in `_TYPES`; none if it is not a table."""
+    """Names and types (keys of `_TYPES`) of columns; empty if it is not a table."""
 
     @classmethod
     def of(cls, path: Path) -> File:
+        """Read size, digest and columns of a file."""
         columns: tuple[tuple[str, str], ...] = ()
         if path.suffix == ".parquet":
             columns = tuple((field.name, _type(field.type)) for field in pq.read_schema(path))
@@ -78,24 +79,24 @@ def _type(kind: pa.DataType) -> str:
 
 
 def files_of(folder: Path, but: tuple[str, ...] = ()) -> tuple[File, ...]:
-    """All files of a release but some, which are not opened."""
+    """Return all files of a release, by name, except those in `but`."""
     paths = (path for path in folder.iterdir() if path.suffix in (".json", ".parquet"))
     return tuple(File.of(path) for path in sorted(paths) if path.name not in but)
 
 
 def croissant_of(folder: Path, certificate: dict[str, Any]) -> str:
-    """The description of a release in this folder, but for itself and what came after it."""
-    return croissant_text(certificate, files_of(folder, (CROISSANT, SIGNATURES)))
+    """Return the text of croissant.json for the other files in this folder, except signatures."""
+    return croissant_text(certificate, files_of(folder, but=(CROISSANT, SIGNATURES)))
 
 
 def title_of(certificate: dict[str, Any]) -> str:
-    """What the curator calls it, or what it is."""
-    named = (certificate.get("about") or {}).get("name")
-    return str(named or f"{certificate['labels']['column']}, label-private")
+    """Return the curator's title, or one made from the label column."""
+    name = (certificate.get("about") or {}).get("name")
+    return str(name or f"{certificate['labels']['column']}, label-private")
 
 
 def description_of(certificate: dict[str, Any]) -> str:
-    """A release in one sentence."""
+    """Return one sentence about a release."""
     return (
         f"{certificate['bags']:,} aggregates of {certificate['rows']:,} rows, published with label "
         f"differential privacy, ε = {certificate['epsilon']:g}, δ = {certificate['delta']:g} "
@@ -104,11 +105,11 @@ def description_of(certificate: dict[str, Any]) -> str:
 
 
 def croissant_text(certificate: dict[str, Any], files: tuple[File, ...]) -> str:
-    """The file, to the letter."""
+    """Return the text of croissant.json."""
     about = certificate.get("about") or {}
-    known = {"license": about.get("licence"), "datePublished": about.get("date")}
+    statements = {"license": about.get("licence"), "datePublished": about.get("date")}
     if curator := about.get("curator"):
-        known["creator"] = {"@type": "sc:Organization", "name": curator}
+        statements["creator"] = {"@type": "sc:Organization", "name": curator}
     document = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -116,7 +117,7 @@ def croissant_text(certificate: dict[str, Any], files: tuple[File, ...]) -> str:
         "description": description_of(certificate),
         "conformsTo": f"{_TERMS}1.0",
         "version": "1.0.0",
-        **{name: value for name, value in known.items() if value},
+        **{name: value for name, value in statements.items() if value},
         "distribution": [_file_object(file) for file in files],
         "recordSet": [_record_set(file) for file in files if file.columns],
     }
@@ -144,19 +145,19 @@ def _record_set(file: File) -> dict[str, Any]:
         "field": [
             {
                 "@type": "cr:Field",
-                "@id": f"{stem}/{place}",
-                "name": f"{stem}/{place}",
+                "@id": f"{stem}/{field_id}",
+                "name": f"{stem}/{field_id}",
                 "description": name,
                 "dataType": _TYPES[kind],
                 "source": {"fileObject": {"@id": file.name}, "extract": {"column": name}},
             }
-            for place, (name, kind) in zip(_places(file), file.columns, strict=True)
+            for field_id, (name, kind) in zip(_field_ids(file), file.columns, strict=True)
         ],
     }
 
 
-def _places(file: File) -> Iterator[str]:
-    """Names without blanks, which readers refuse; told apart where that makes two the same."""
+def _field_ids(file: File) -> Iterator[str]:
+    """Yield column names without blanks, which readers refuse; numbered where two would agree."""
     taken: set[str] = set()
     for number, (name, _) in enumerate(file.columns):
         plain = "_".join(name.split())

@@ -29,7 +29,7 @@ class Batched(Protocol):
 
 
 def table_digest(table: Batched) -> str:
-    """Of a whole table, read a part at a time."""
+    """Return the digest of a table, read one batch at a time."""
     with Digest(table.schema) as digest:
         for batch in table.to_batches():
             digest.add(pa.Table.from_batches([batch]))
@@ -37,9 +37,9 @@ def table_digest(table: Batched) -> str:
 
 
 class Digest:
-    """Adds up the digest of a table, a part at a time: one hash for each column, two for texts.
+    """The digest of a table that comes in parts: one hash for each column, two for texts.
 
-    Columns are hashed by threads while the caller goes on to write or read the next part.
+    Threads hash the columns while the caller writes or reads the next part.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -58,7 +58,7 @@ class Digest:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def add(self, part: pa.Table) -> None:
-        """Rows after those added so far."""
+        """Append rows."""
         self._finish()
         self._rows += part.num_rows
         self._nulls += sum(column.null_count for column in part.columns)
@@ -68,6 +68,7 @@ class Digest:
             self._pending.append(self._pool.submit(_hash_columns, list(pairs)))
 
     def total(self) -> str:
+        """Return the digest of all rows, with the shape, the types and the names of columns."""
         self._finish()
         shape = [self._rows, self._nulls, *map(str, self._schema.types), *self._schema.names]
         hasher = hashlib.sha256(json.dumps(shape).encode())
@@ -76,7 +77,7 @@ class Digest:
         return hasher.hexdigest()
 
     def _finish(self) -> None:
-        """A column's hash takes one part at a time."""
+        """Wait for the threads: the hash of a column takes one part at a time."""
         for task in self._pending:
             task.result()
         self._pending = []
@@ -90,7 +91,7 @@ def _hash_columns(pairs: list[tuple[list[Any], pa.ChunkedArray]]) -> None:
 
 
 def _numbers(chunk: pa.Array) -> tuple[NDArray[Any], ...]:
-    """A column as numbers; texts as their lengths, −1 for null, and all their bytes."""
+    """Return a column as numbers; texts as their lengths, −1 for null, and all their bytes."""
     if not is_text(chunk.type):
         return (numpy_numbers(chunk),)
     texts = pc.fill_null(chunk, arrow_words([""], chunk.type)[0]).cast(pa.large_binary())
@@ -99,6 +100,6 @@ def _numbers(chunk: pa.Array) -> tuple[NDArray[Any], ...]:
     start = np.frombuffer(offsets, np.int64, 1, 8 * texts.offset)[0] if len(texts) else 0
     size = int(lengths.sum())
     lengths[numpy_numbers(chunk.is_null())] = -1
-    return lengths, np.frombuffer(letters, np.uint8, size, int(start)) if size else np.empty(
-        0, "u1"
-    )
+    # Arrow may leave out the buffer of letters if there are none.
+    text = np.frombuffer(letters, np.uint8, size, int(start)) if size else np.empty(0, np.uint8)
+    return lengths, text

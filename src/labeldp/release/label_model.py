@@ -1,4 +1,4 @@
-"""What the labels of a release are: all that a learner knows of the mechanism, which declares it.
+"""What learners may assume about the labels of a release; its mechanism says which model holds.
 
 RowLabels       y_i + noise, for every row
 BagLabels       Σ w·y + noise, over the rows of a bag
@@ -19,47 +19,47 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RowLabels:
-    """Every row's own label, with independent noise of one law."""
+    """One label for every row, with independent noise of one distribution."""
 
     std: float
-    """Of the noise."""
+    """Standard deviation of the noise."""
     kurtosis: float = 3.0
-    """Of the noise: that of normal noise, or another law's."""
+    """Kurtosis of the noise; 3 if it is normal."""
 
 
 @dataclass(frozen=True, eq=False)
 class BagLabels:
-    """Labels aggregated alone, over bags of rows that the table holds."""
+    """Labels aggregated over bags of rows; the features stay in the curator's table."""
 
     std: Array = field(repr=False)
-    """Of the noise on each bag's label."""
+    """Standard deviation of the noise on each bag's label."""
     bags: pa.Table = field(repr=False)
-    """The columns `bag`, `row` and `weight`: which rows stand in which bag, and their weights."""
+    """Columns `bag`, `row` and `weight`: the rows of each bag, and their weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class SumLabels:
-    """As many sums of all rows as design columns, with public weights, and independent noise."""
+    """As many sums over all rows as design columns, with public weights and independent noise."""
 
     std: Array = field(repr=False)
-    """Of the noise on each label."""
+    """Standard deviation of the noise on each label."""
     weights: Array = field(repr=False)
-    """C: a row for every sum, of what design columns, in their scales, weigh in a row's weight."""
+    """C, sums × design columns: a row x of the design, in its scales, has the weights C·x."""
     radial: bool = False
-    """Whether the noise is radial in all labels together; else it is normal."""
+    """Whether the noise vector is radial; else its entries are normal."""
     residual: tuple[float, float] | None = None
-    """The root of the residual sum of squares with noise, and the noise's deviation; None: it was
-    not published."""
+    """The noisy root of the residual sum of squares, and the standard deviation of its noise; None
+    if it was not published."""
 
 
 @dataclass(frozen=True)
 class SketchedLabels:
-    """Sums of features and label with weights that nobody knows: a fit estimates its own noise."""
+    """Sums of features and label with secret weights: a fit estimates its own noise."""
 
     share: float = 1.0
-    """Of all rows, those that a sum weighs."""
+    """Share of all rows that a sum has."""
     added_variance: float = 0.0
-    """Of the noise that was added to every label."""
+    """Variance of the noise that was added to every label."""
 
 
 LabelModel = RowLabels | BagLabels | SumLabels | SketchedLabels

@@ -29,7 +29,6 @@ PREDICATE = "urn:labeldp:release:1"
 _MOST = 1 << 20
 """Largest size of an envelope in bytes."""
 _CLAIMED = ("mechanism", "epsilon", "delta", "unit", "seal")
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,11 @@ class Envelope:
 
     @property
     def message(self) -> bytes:
-        """The bytes that are signed: DSSE's pre-authentication encoding."""
+        """Return the bytes that are signed: DSSE's pre-authentication encoding."""
         return encoded(PAYLOAD_TYPE, self.payload)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the DSSE envelope as JSON."""
         return {
             "payloadType": PAYLOAD_TYPE,
             "payload": base64.b64encode(self.payload).decode(),
@@ -88,14 +88,14 @@ class Envelope:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Envelope:
-        """The inverse of `to_json`; KeyError, TypeError or ValueError if it is none."""
-        found = tuple(
+        """Invert `to_json`; raise KeyError, TypeError or ValueError for anything else."""
+        signatures = tuple(
             Signature(str(each["keyid"]), base64.b64decode(each["sig"], validate=True))
             for each in document["signatures"]
         )
-        if document["payloadType"] != PAYLOAD_TYPE or not found:
+        if document["payloadType"] != PAYLOAD_TYPE or not signatures:
             raise ValueError("no in-toto payload, or no signature")
-        return cls(base64.b64decode(document["payload"], validate=True), found)
+        return cls(base64.b64decode(document["payload"], validate=True), signatures)
 
 
 def encoded(kind: str, payload: bytes) -> bytes:
@@ -133,8 +133,5 @@ def signature_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[st
 
 def _sha256(path: Path) -> str:
     check_plain(path)
-    hasher = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            hasher.update(block)
-    return hasher.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
