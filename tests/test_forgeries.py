@@ -297,7 +297,7 @@ def test_what_a_forger_can_change_together(honest: dict[str, Release], tmp_path:
         certificate["shape"]["residual_noise_std"] = noise
         certificate["residual_root"] = round(certificate["residual_root"] / step) * step
         claim = read_claim(certificate)
-        certificate["epsilon"] = epsilon_at(claim.law, claim.delta)
+        certificate["epsilon"] = epsilon_at(claim.privacy_profile, claim.delta)
 
     def radial(certificate: dict[str, Any]) -> None:
         certificate["shape"]["noise_law"] = "radial"
@@ -307,7 +307,7 @@ def test_what_a_forger_can_change_together(honest: dict[str, Release], tmp_path:
     less = forged_claim(release, quieter)
     assert less.certificate["epsilon"] < release.certificate["epsilon"]
     for place, forged in enumerate((less, forged_claim(release, radial))):
-        drawn = read_claim(forged.certificate).drawn
+        drawn = read_claim(forged.certificate).sampler_description
         document = altered(forged.certificate, ("numerics", "aggregate_labels"), drawn)
         assert passes(replace(forged, certificate=seal(document)), tmp_path / str(place))
 

@@ -64,7 +64,7 @@ def made() -> Plan:
 def test_a_plan_whose_facts_were_changed_is_refused(made: Plan, change: dict[str, Any]) -> None:
     """Consistently: the floor is recomputed, so that only the facts themselves are wrong."""
     facts = replace(made.claim.facts, **change)
-    needed = calibrate(replace(made.claim, facts=facts).law, "floor", 1, 1e-5)
+    needed = calibrate(replace(made.claim, facts=facts).privacy_profile, "floor", 1, 1e-5)
     forged = replace(made, claim=replace(made.claim, facts=facts, floor=needed))
     with pytest.raises(PlanError):
         forged.release(source(400))

@@ -45,14 +45,14 @@ class Simple(Claim):
     mechanism: ClassVar[str] = "simple"
 
     @property
-    def law(self) -> PrivacyProfile:
+    def privacy_profile(self) -> PrivacyProfile:
         return GaussianProfile(MU)
 
     def utility(self) -> dict[str, Any]:
         return {"excess": 0.1}
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.head("a theorem"), "rows": 1000, "floor": {"kind": "none"}}
+        return {**self.common_fields("a theorem"), "rows": 1000, "floor": {"kind": "none"}}
 
 
 def simple(epsilon: float = 1.0, delta: float = 0.1, person: Person | None = None) -> Simple:
@@ -92,7 +92,7 @@ def test_groups_are_of_two_three_and_five() -> None:
 
 
 def test_no_epsilon_is_told_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims.invert, "epsilon", lambda _law, _delta: math.inf)
+    monkeypatch.setattr(claims, "epsilon_at", lambda _law, _delta: math.inf)
     unbounded = Simple("exact", 1.0, 0.123456, 7)
     assert unbounded.epsilon_for(2) is None
 
@@ -187,10 +187,10 @@ def test_the_outcome_of_a_floor_is_written_and_read() -> None:
 
 def test_a_claim_begins_with_its_budget_and_is_read_again() -> None:
     for person in (None, Person("id", 4)):
-        head = simple(person=person).head("a theorem")
+        head = simple(person=person).common_fields("a theorem")
         assert head["accountant"] == {"name": "exact", "basis": "a theorem"}
         assert ("person" in head) is (person is not None)
-        assert Simple(**claims.read_head(head)) == simple(person=person)
+        assert Simple(**claims.read_common_fields(head)) == simple(person=person)
     fields = claims.claimed_fields(simple(person=Person("id", 4)))
     assert "the labels of one person, each by at most label_width," in fields["definition"]
     assert fields["unit"] == Person("id", 4).unit
@@ -199,9 +199,9 @@ def test_a_claim_begins_with_its_budget_and_is_read_again() -> None:
 
 
 def test_how_a_release_was_drawn_is_told() -> None:
-    said = claims.drawn_fields(True)
+    said = claims.randomness_fields(True)
     assert said == {"generator": "ChaCha20", "key_bits": 256, "private": True, "warning": None}
-    said = claims.drawn_fields(False)
+    said = claims.randomness_fields(False)
     assert (said["key_bits"], said["private"]) == (0, False)
     assert "NOT private" in said["warning"]
 
@@ -379,18 +379,18 @@ def test_what_labels_are_is_declared_by_the_mechanism() -> None:
     table, weights = numbers(*FEATURES.names, "label:y"), numbers(*FEATURES.names)
     said = {"mechanism": "shaped-flag", "shape": {"noise_std": 0.5, "residual_noise_std": 2.0}}
     shaped = release(table, said | {"residual_root": 7.0}, weights=weights)
-    sums = shaped.meaning
+    sums = shaped.label_model
     assert isinstance(sums, SumLabels)
     assert (sums.radial, sums.residual) == (False, (7.0, 2.0))
     assert sums.weights.tolist() == (np.array([[0, 1, 2], [2, 2, 2]]) / SCALES).tolist()
     assert shaped.noise.tolist() == sums.std.tolist() == [0.5, 0.5]
     assert shaped.bag_table is None
     hidden = {"mechanism": "wtd-flag", "bag_size": 25, "floor": {"added_variance": 3.0}}
-    assert release(table, hidden).meaning == SketchedLabels(0.5, 3.0)
+    assert release(table, hidden).label_model == SketchedLabels(0.5, 3.0)
     with pytest.raises(ReleaseError, match="wtd-flag publishes sums with secret weights"):
         _ = release(table, hidden).noise
     rows = {"mechanism": "noisy-rows", "row_noise": {"std": 0.25, "law": "gaussian"}}
-    assert release(table, rows).meaning == RowLabels(0.25, 3.0)
+    assert release(table, rows).label_model == RowLabels(0.25, 3.0)
 
 
 def test_what_is_no_release_is_refused(tmp_path: Path) -> None:

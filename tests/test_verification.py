@@ -416,7 +416,7 @@ def test_a_smaller_epsilon_over_a_higher_floor_is_noticed(
     """A forger who recomputes everything must claim a floor; the labels' scatter shows it."""
     certificate = read(quick)
     claim = read_claim(certificate)
-    floor = calibrate(claim.law, "floor", 0.3, claim.delta)
+    floor = calibrate(claim.privacy_profile, "floor", 0.3, claim.delta)
     better = replace(claim, epsilon=0.3, floor=floor)
     forged = claimed_again(certificate, better)
     forged["floor"]["added_variance"] = floor

@@ -25,7 +25,7 @@ from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.io_util import is_directory
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.passes.engine import Engine, engine_for
-from labeldp.release.claim import Claim, FloorOutcome, claimed_fields, drawn_fields
+from labeldp.release.claim import Claim, FloorOutcome, claimed_fields, randomness_fields
 from labeldp.release.files import Release
 from labeldp.release.form import altered, misshapen
 from labeldp.release.rows import public_rows
@@ -223,15 +223,15 @@ def _fields(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
         outcome = ("measured", "lower_bound", "added_variance")
         shown["floor"] = {k: v for k, v in certificate["floor"].items() if k not in outcome}
     yield from _differences(shown, expected, "certificate")
-    if certificate["numerics"]["aggregate_labels"] != claim.drawn:
-        yield f"certificate: aggregate labels should be {claim.drawn}"
+    if certificate["numerics"]["aggregate_labels"] != claim.sampler_description:
+        yield f"certificate: aggregate labels should be {claim.sampler_description}"
     delta = claim.delta_at(claim.epsilon)
     if not delta <= claim.delta:
         yield (
             f"certificate: δ at ε = {claim.epsilon:g} is {delta:.3g}, "
             f"more than the claimed {claim.delta:g}"
         )
-    if certificate["randomness"] != drawn_fields(private=True):
+    if certificate["randomness"] != randomness_fields(private=True):
         yield "certificate: drawn from a seed for an experiment, so it is not private"
     if certificate["ledger"] is not None:
         yield from _debit(claim, certificate["ledger"])

@@ -24,7 +24,7 @@ from labeldp.mechanisms.design_summary import DesignSummary, feature_bound
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, option
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import Claim, read_head
+from labeldp.release.claim import Claim, read_common_fields
 from labeldp.release.files import Release
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
@@ -54,7 +54,7 @@ class MomentsClaim(Claim):
     noise_std: float
 
     @property
-    def law(self) -> GaussianProfile:
+    def privacy_profile(self) -> GaussianProfile:
         low, high = self.label_range
         return GaussianProfile((high - low) * self.feature_bound / self.noise_std)
 
@@ -66,7 +66,9 @@ class MomentsClaim(Claim):
         low, high = self.label_range
         absent = ("max_leverage", "floor", "inflation", "draw", "noise")
         return {
-            **self.head("Gaussian mechanism on X'y; B bounds the norm of every encoded row"),
+            **self.common_fields(
+                "Gaussian mechanism on X'y; B bounds the norm of every encoded row"
+            ),
             "form": "rows",
             "bag_size": self.rows,
             "rows": self.rows,
@@ -177,7 +179,7 @@ class NoisyMoments(Mechanism):
     def claim_from_json(self, document: dict[str, Any]) -> MomentsClaim:
         low, high = document["label_range"]
         return MomentsClaim(
-            **read_head(document),
+            **read_common_fields(document),
             rows=int(document["rows"]),
             label_range=(float(low), float(high)),
             intercept=bool(document["constant_in_span"]),

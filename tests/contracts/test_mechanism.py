@@ -277,9 +277,9 @@ def test_neighbours_with_the_same_randomness_differ_in_labels_alone(mechanism: s
     assert not np.array_equal(first.labels, second.labels)
     assert first.files == second.files
     moved = np.flatnonzero(first.labels != second.labels).tolist()
-    if isinstance(first.meaning, RowLabels):
+    if isinstance(first.label_model, RowLabels):
         assert moved == [row]
-    if isinstance(first.meaning, BagLabels):
+    if isinstance(first.label_model, BagLabels):
         assert moved == [0], "one label is in one bag"
     assert public(first.certificate) == public(second.certificate)
 
@@ -348,7 +348,7 @@ def test_other_rows_within_all_bounds_of_the_plan_are_refused(made: Plan) -> Non
 def too_much(claim: Claim) -> list[dict[str, float]]:
     """Smaller budgets than a claim has spent; of pure ε any δ is true."""
     smaller = {"epsilon": 0.8 * claim.epsilon}, {"delta": 0.1 * claim.delta}
-    return list(smaller[:1] if claim.law.pure_epsilon() <= claim.epsilon else smaller)
+    return list(smaller[:1] if claim.privacy_profile.pure_epsilon() <= claim.epsilon else smaller)
 
 
 def test_a_plan_that_promises_too_much_is_refused_before_labels_are_read(made: Plan) -> None:

@@ -141,7 +141,7 @@ def test_its_releases_are_fitted_as_any_others(made: Plan, tmp_path: Path) -> No
         plan(source(ROWS), epsilon=epsilon, delta=1e-5, mechanism=NAME).release(source(ROWS))
         for epsilon in (1.0, 1e4)
     )
-    assert quiet.noise.tolist() == quiet.meaning.std.tolist()  # type: ignore[union-attr]
+    assert quiet.noise.tolist() == quiet.label_model.std.tolist()  # type: ignore[union-attr]
     shrunk = LinearRegressor().fit(loud).predict(table(ROWS))
     plain = LinearRegressor(shrink=False).fit(loud).predict(table(ROWS))
     assert shrunk.std() < plain.std()
@@ -205,7 +205,7 @@ def test_neighbours_differ_in_labels_alone_and_by_no_more_than_claimed(made: Pla
     claim = made.claim
     assert isinstance(claim, MomentsClaim)
     std = noisy_moments.label_stds(claim, made.features.kept_scales)
-    data, mu = table(ROWS), claim.law.mu  # type: ignore[attr-defined]
+    data, mu = table(ROWS), claim.privacy_profile.mu  # type: ignore[attr-defined]
     for row in range(0, ROWS, 40):
         first, second = (
             made.release(

@@ -115,7 +115,7 @@ def test_the_residual_is_found_behind_the_noise() -> None:
     truth = float(np.sum((labels - design() @ best()) ** 2))
     for law in ("laplace", "gaussian"):
         releases = [drawn(law, seed) for seed in range(60)]
-        found = [row_equations(r, r.meaning, source(ROWS)).residual_ss for r in releases]  # type: ignore[arg-type]
+        found = [row_equations(r, r.label_model, source(ROWS)).residual_ss for r in releases]  # type: ignore[arg-type]
         values = np.array([each.value for each in found if each is not None])
         errors = np.array([each.error for each in found if each is not None])
         most = ROWS * 10.0**2 / 4

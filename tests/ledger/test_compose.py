@@ -79,7 +79,7 @@ def test_releases_of_one_plan_share_their_bags() -> None:
     shared, apart = (
         compose_claims([made.claim, each], [1, 1]) for each in (made.claim, other.claim)
     )
-    drawn = made.claim.law.subsampling()
+    drawn = made.claim.privacy_profile.subsampling()
     assert drawn is not None
     chance, given = drawn
     expected = SubsampledProfile(compose_laws([given, given]), chance)
@@ -102,9 +102,9 @@ def test_draws_of_one_seed_and_different_sizes_cost_no_less_than_each(
     for claims in ([few, many], [many, few]):
         together = compose_claims(claims, [1, 1])
         for epsilon in (0.0, 0.3, 1.0, 2.0):
-            assert together.delta(epsilon) >= many.law.delta(epsilon).upper
-            assert together.delta(epsilon) >= few.law.delta(epsilon).upper
-    given = compose_laws([each.law.subsampling()[1] for each in (few, many)])
+            assert together.delta(epsilon) >= many.privacy_profile.delta(epsilon).upper
+            assert together.delta(epsilon) >= few.privacy_profile.delta(epsilon).upper
+    given = compose_laws([each.privacy_profile.subsampling()[1] for each in (few, many)])
     either = 42 * 60 / 5000
     assert together.delta(1.0) >= either * given.delta(1.0).lower
 
@@ -184,5 +184,5 @@ def test_the_command_says_what_the_library_does(shaped: Path, tmp_path: Path) ->
 
 def test_the_claims_are_those_of_the_certificates(shaped: Path) -> None:
     claim = read_claim(Release.load(shaped).certificate)
-    assert compose([shaped]).privacy_profile == claim.law
-    assert compose([shaped]).epsilon(1e-6) == epsilon_at(claim.law, 1e-6)
+    assert compose([shaped]).privacy_profile == claim.privacy_profile
+    assert compose([shaped]).epsilon(1e-6) == epsilon_at(claim.privacy_profile, 1e-6)

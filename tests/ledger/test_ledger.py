@@ -344,7 +344,7 @@ def test_whose_labels_a_total_covers_is_shown(book: Ledger) -> None:
     assert "a person" in shown
     assert "a row" not in shown
     account = book.account("t")
-    row, person = (gaussian_mu(claim.law) or 0.0 for claim in account.claims)
+    row, person = (gaussian_mu(claim.privacy_profile) or 0.0 for claim in account.claims)
     assert account.total is not None
     assert account.total.mu == pytest.approx(math.hypot(2 * row, person), rel=1e-9)
     assert account.spent > 2 * before

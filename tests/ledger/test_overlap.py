@@ -361,7 +361,7 @@ def test_rows_that_a_release_leaves_out_are_rows_of_a_person(
     account = ledger.account("t")
     assert account.claims[1].person is not None
     assert account.claims[1].person.rows == 1
-    row, person = (gaussian_mu(claim.law) or 0.0 for claim in account.claims)
+    row, person = (gaussian_mu(claim.privacy_profile) or 0.0 for claim in account.claims)
     rows = 2 if most > ROWS else 1 + ROWS // 2
     assert account.total is not None
     assert account.total.mu == pytest.approx(math.hypot(rows * row, person), rel=1e-9)

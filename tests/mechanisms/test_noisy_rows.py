@@ -170,7 +170,7 @@ def test_the_range_is_the_one_that_labels_have_on_their_grid(
         moved = (Fraction(high) - Fraction(low)) * Fraction(2) ** made.labels.exponent
         claim = claim_of(made)
         assert moved <= Fraction(claim.epsilon) * Fraction(claim.noise.scale)
-        assert moved <= Fraction(claim.law.pure_epsilon()) * Fraction(claim.noise.scale)
+        assert moved <= Fraction(claim.privacy_profile.pure_epsilon()) * Fraction(claim.noise.scale)
         assert claim.noise.scale <= 1.00001 * (label_range[1] - label_range[0])
     assert verify_in_memory(made, rows) == ()
 

@@ -69,7 +69,7 @@ def test_the_claim_is_the_law_of_so_many_labels_at_once(made: Plan) -> None:
     claim, single = claim_of(made), made_plan(with_ids(table(ROWS), list(range(ROWS))))
     assert claim.delta_at(1.0) <= claim.delta
     assert claim.delta_at(1.0) > 0.99 * claim.delta
-    law = claim.law
+    law = claim.privacy_profile
     assert isinstance(law, SketchProfile)
     assert law.labels == MOST
     assert claim_of(single).protected == 1

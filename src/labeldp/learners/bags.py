@@ -131,7 +131,7 @@ class WeightedBags:
 
         Labels of the source are not read.
         """
-        labels, features = release.meaning, release.features
+        labels, features = release.label_model, release.features
         if isinstance(labels, RowLabels):
             encode, encoder = Encoder(features), RowEncoder.of(features)
             parts = [

@@ -141,7 +141,7 @@ def _release_equations(
     release: Release, source: Source | None, columns: Columns, options: LinearOptions
 ) -> NoisyNormalEquations:
     """Return the normal equations of one release for these columns."""
-    labels = release.meaning
+    labels = release.label_model
     if not (release.aggregates_features or isinstance(labels, RowLabels | BagLabels)):
         raise InputError(
             "the release has aggregates of other columns than its feature map; "

@@ -36,7 +36,7 @@ def joint_equations(releases: Sequence[Release]) -> tuple[NoisyNormalEquations, 
 
     Raise InputError where they do not belong together.
     """
-    first, models = releases[0], [release.meaning for release in releases]
+    first, models = releases[0], [release.label_model for release in releases]
     sums = [model for model in models if isinstance(model, SumLabels)]
     for problem in _problems(releases, len(sums)):
         raise InputError(f"the releases do not go together: {problem}")

@@ -122,7 +122,9 @@ def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: 
     A claim that protects single rows counts for as many of them as its group size says.
     """
     profiles = [
-        claim.law if claim.person is not None or size == 1 else claim.law.group(size)
+        claim.privacy_profile
+        if claim.person is not None or size == 1
+        else claim.privacy_profile.group(size)
         for claim, size in zip(claims, group_sizes, strict=True)
     ]
     columns = sorted({claim.person.column for claim in claims if claim.person is not None})

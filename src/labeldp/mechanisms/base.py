@@ -32,7 +32,7 @@ from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import LINEAR, AccountQuestion, PlanRequest
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import Claim, FloorOutcome, drawn_fields
+from labeldp.release.claim import Claim, FloorOutcome, randomness_fields
 from labeldp.release.label_model import LabelModel
 from labeldp.release.pending import PendingRelease, aggregate_schema
 from labeldp.sampling.streams import Randomness
@@ -139,13 +139,13 @@ class MechanismPlan:
             outcome,
             {
                 "numerics": {
-                    "aggregate_labels": self.claim.drawn,
+                    "aggregate_labels": self.claim.sampler_description,
                     "grid_exponent": grid,
                     "label_exponent": self.labels.exponent,
                     "feature_sums": "exact integers",
                     "residual": "rigorous enclosure",
                 },
-                "randomness": drawn_fields(randomness.private),
+                "randomness": randomness_fields(randomness.private),
                 "labels": {
                     "column": source.label,
                     "outside_range": "clipped" if source.clip else "refused",

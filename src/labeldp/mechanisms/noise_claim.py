@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp.mechanisms.forecast import Forecast
-from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
+from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_common_fields
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class NoiseClaim(Claim):
     def noise_json(self, basis: str, *, bag_size: int, rank: int) -> dict[str, Any]:
         """Return all fields of the claim but those of the noise itself."""
         return {
-            **self.head(basis),
+            **self.common_fields(basis),
             "form": "rows",
             "bag_size": bag_size,
             "rows": self.rows,
@@ -103,7 +103,7 @@ def noise_claim_fields(document: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of `NoiseClaim`, from a plan or a certificate."""
     low, high = document["label_range"]
     return {
-        **read_head(document),
+        **read_common_fields(document),
         "rows": int(document["rows"]),
         "label_range": (float(low), float(high)),
         "intercept": bool(document["constant_in_span"]),

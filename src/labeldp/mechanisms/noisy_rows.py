@@ -191,16 +191,16 @@ class NoisyRowsClaim(NoiseClaim):
     with_features: bool
 
     @property
-    def law(self) -> PrivacyProfile:
+    def privacy_profile(self) -> PrivacyProfile:
         return self.noise.privacy_profile(self.width, self.protected)
 
     @property
     def is_pure(self) -> bool:
         """Whether the guarantee holds with δ = 0."""
-        return self.law.pure_epsilon() <= self.epsilon
+        return self.privacy_profile.pure_epsilon() <= self.epsilon
 
     @property
-    def drawn(self) -> str:
+    def sampler_description(self) -> str:
         return self.noise.law.sampler_description
 
     @property

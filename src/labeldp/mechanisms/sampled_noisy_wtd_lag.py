@@ -79,7 +79,7 @@ from labeldp.mechanisms.options import (
     SampledNoisyWtdLagOptions,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
+from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import BagLabels
 from labeldp.release.pending import AGGREGATES, FEATURES, PendingRelease, label_column
 from labeldp.sampling import rounded_noise
@@ -264,7 +264,7 @@ class SampledNoisyWtdLagClaim(Claim):
         return self.label_range[1] - self.label_range[0]
 
     @property
-    def law(self) -> PrivacyProfile:
+    def privacy_profile(self) -> PrivacyProfile:
         """Realised: the shifts of a group add up to at most size·μ, in one bag or in several."""
         if self.accountant == "exact":
             if self.mu is None:
@@ -312,7 +312,7 @@ class SampledNoisyWtdLagClaim(Claim):
 
     def to_json(self) -> Document:
         return {
-            **self.head(_BASIS[self.accountant]),
+            **self.common_fields(_BASIS[self.accountant]),
             "form": "rows",
             "bag_size": self.draw.bag_size,
             "rows": self.draw.rows,
@@ -701,7 +701,7 @@ class SampledNoisyWtdLag(Mechanism):
         if (fraction is None) == (noise["column"] is None):
             raise ValueError("noisy rows follow from a fraction or from a column")
         return SampledNoisyWtdLagClaim(
-            **read_head(document),
+            **read_common_fields(document),
             rank=int(document["rank"]),
             label_range=(float(low), float(high)),
             centred=bool(document["constant_in_span"]),

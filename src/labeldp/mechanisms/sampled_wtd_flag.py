@@ -111,7 +111,7 @@ from labeldp.mechanisms.residual_floor import (
     sketched_labels,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import AddedError, FloorOutcome, read_head
+from labeldp.release.claim import AddedError, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES, PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
@@ -160,7 +160,7 @@ class SampledWtdFlagClaim(FloorClaim):
     """Given if and only if the accountant is "paper"."""
 
     @property
-    def law(self) -> PrivacyProfile:
+    def privacy_profile(self) -> PrivacyProfile:
         if self.promise is not None:
             return self._theorem2(self.promise)
         cost = measurement_cost(self.measurement)
@@ -222,7 +222,7 @@ class SampledWtdFlagClaim(FloorClaim):
             # the four bag sizes that Theorem 2 asks for; the bags must have the largest
             terms = [float(t) for t in self._theorem2(promise).terms(self.epsilon, self.delta)]
         return {
-            **self.head(_BASIS[self.accountant]),
+            **self.common_fields(_BASIS[self.accountant]),
             "form": "rows",
             "bag_size": self.draw.bag_size,
             "rows": self.draw.rows,
@@ -570,7 +570,9 @@ class SampledWtdFlag(Mechanism):
                     f"ε = {claim.epsilon:g}; ask for larger bags or use the accountant exact"
                 )
             return claim.expected_floor
-        needed = calibrate(replace(claim, floor=1.0).law, "floor", claim.epsilon, claim.delta)
+        needed = calibrate(
+            replace(claim, floor=1.0).privacy_profile, "floor", claim.epsilon, claim.delta
+        )
         whose = f"bags of {size:,} rows"
         return claimed_floor(needed, size, promised_ms, whose=whose, cure="ask for larger bags")
 
@@ -640,7 +642,7 @@ class SampledWtdFlag(Mechanism):
             promise = Theorem2Promise(*bounds)
         rows, rank = int(document["bag_size"]), int(draw["bag_rank"])
         return SampledWtdFlagClaim(
-            **read_head(document),
+            **read_common_fields(document),
             **floor_claim_fields(document, rows=rows, rank=rank),
             rank=int(document["rank"]),
             draw=Draw.from_json(document),

@@ -316,11 +316,11 @@ class ShapedFlagClaim(NoiseClaim):
         return self.width * self.length / self.scale * _UP, residual * _UP
 
     @property
-    def law(self) -> PrivacyProfile:
+    def privacy_profile(self) -> PrivacyProfile:
         return self.noise.profile(*self.costs, self.bags)
 
     @property
-    def drawn(self) -> str:
+    def sampler_description(self) -> str:
         return self.noise.sampler_description
 
     @property

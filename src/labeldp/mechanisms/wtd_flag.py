@@ -99,7 +99,7 @@ from labeldp.mechanisms.residual_floor import (
     sketched_labels,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import AddedError, FloorOutcome, read_head
+from labeldp.release.claim import AddedError, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
@@ -133,7 +133,7 @@ class WtdFlagClaim(FloorClaim):
     """Published as d+1 rows that carry all that the aggregates do (theory §8)."""
 
     @property
-    def law(self) -> PrivacyProfile:
+    def privacy_profile(self) -> PrivacyProfile:
         """The profile of one label, or of all labels of a person at once."""
         profile = ACCOUNTANTS[self.accountant](self.facts, self.bags, self.floor, self.measurement)
         return profile if self.person is None else profile.group(self.protected)
@@ -170,7 +170,9 @@ class WtdFlagClaim(FloorClaim):
 
     def to_json(self) -> Document:
         return {
-            **self.head(_BASIS[self.accountant] + ("" if self.person is None else _PERSON_BASIS)),
+            **self.common_fields(
+                _BASIS[self.accountant] + ("" if self.person is None else _PERSON_BASIS)
+            ),
             "form": "compact" if self.compact else "rows",
             "bag_size": self.facts.rows,
             "rows": self.facts.rows,
@@ -476,7 +478,7 @@ class WtdFlag(Mechanism):
     def claim_from_json(self, document: Document) -> WtdFlagClaim:
         rows, rank = int(document["rows"]), int(document["rank"])
         return WtdFlagClaim(
-            **read_head(document),
+            **read_common_fields(document),
             **floor_claim_fields(document, rows=rows, rank=rank),
             compact=document["form"] == "compact",
         )

@@ -123,11 +123,11 @@ class Claim(ABC):
 
     @property
     @abstractmethod
-    def law(self) -> PrivacyProfile:
+    def privacy_profile(self) -> PrivacyProfile:
         """Return δ(ε) of all that is published, for one unit of privacy."""
 
     @property
-    def drawn(self) -> str:
+    def sampler_description(self) -> str:
         """Return how the published labels are sampled, in words."""
         return GAUSSIANS
 
@@ -151,7 +151,7 @@ class Claim(ABC):
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the certificate that define the claim."""
 
-    def head(self, basis: str) -> dict[str, Any]:
+    def common_fields(self, basis: str) -> dict[str, Any]:
         """Return the fields that all claims have; `basis` says why the accountant holds."""
         return {
             "mechanism": self.mechanism,
@@ -164,12 +164,12 @@ class Claim(ABC):
 
     def delta_at(self, epsilon: float, group: int = 1) -> float:
         """Return an upper bound of δ(ε) for `group` rows, or persons, at once."""
-        profile = self.law.group(to_int("group", group))
+        profile = self.privacy_profile.group(to_int("group", group))
         return profile.delta(to_float("epsilon", epsilon)).upper
 
     def epsilon_for(self, group: int) -> float | None:
         """Return ε for `group` rows, or persons, at once at this δ; None if it is infinite."""
-        answer = epsilon_at(self.law.group(to_int("group", group)), self.delta)
+        answer = epsilon_at(self.privacy_profile.group(to_int("group", group)), self.delta)
         return answer if math.isfinite(answer) else None
 
     def curve(self) -> list[list[float]]:
@@ -242,8 +242,8 @@ def best_guess(curve: Sequence[Sequence[float]]) -> float:
     )
 
 
-def read_head(document: dict[str, Any]) -> dict[str, Any]:
-    """Return what `Claim.head` wrote as keyword arguments of a claim."""
+def read_common_fields(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what `Claim.common_fields` wrote as keyword arguments of a claim."""
     return {
         "accountant": document["accountant"]["name"],
         "epsilon": float(document["epsilon"]),
@@ -287,7 +287,7 @@ def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[st
         "trust_model": TRUST_MODEL,
         **claim.to_json(),
         "label_noise_std": claim.label_noise_std(outcome),
-        "mu": gaussian_mu(claim.law),
+        "mu": gaussian_mu(claim.privacy_profile),
         "curve": curve,
         "groups": claim.groups(),
         "attack_risk": claim.attack_risk(curve),
@@ -323,7 +323,7 @@ def software_fields() -> dict[str, Any]:
     }
 
 
-def drawn_fields(private: bool) -> dict[str, Any]:
+def randomness_fields(private: bool) -> dict[str, Any]:
     """Return how random numbers were generated: keyed by the operating system, or by a seed."""
     return {
         "generator": GENERATOR,

@@ -86,7 +86,7 @@ class Release(ReprMixin):
         return self.files.get("bags")
 
     @property
-    def meaning(self) -> LabelModel:
+    def label_model(self) -> LabelModel:
         """What learners may assume about its labels, as its mechanism says."""
         return mechanism_named(self.certificate["mechanism"]).label_model(self)
 
@@ -186,13 +186,13 @@ class Release(ReprMixin):
     @property
     def noise(self) -> NDArray[np.float64]:
         """The public deviation of the noise on each label, where it is all that hides them."""
-        meaning = self.meaning
-        if isinstance(meaning, SketchedLabels):
+        model = self.label_model
+        if isinstance(model, SketchedLabels):
             raise ReleaseError(
                 f"{self.certificate['mechanism']} publishes sums with secret weights: no noise of "
                 "its labels is public; a fit estimates it"
             )
-        return np.full(self.table.num_rows, meaning.std)
+        return np.full(self.table.num_rows, model.std)
 
     def save(self, directory: str | Path) -> None:
         """Write the release as one new directory, whole or not at all.
