@@ -505,17 +505,25 @@ def test_labels_are_looked_at_again_only_where_rows_without_one_were_dropped(
 
 def test_a_drawing_tells_more_of_its_run_under_a_new_seal() -> None:
     table = numbers(*FEATURES.names, "label:y")
-    drawing = drawings.PendingRelease(
-        FEATURES, table.schema, (b for b in table.to_batches()), lambda d: {"digests": d, "a": 1}
+    pending_release = drawings.PendingRelease(
+        FEATURES,
+        table.schema,
+        (b for b in table.to_batches()),
+        simple(),
+        None,
+        {"digests": {"features": "f"}},
+        {"ledger": "x"},
     )
-    held, certificate = drawing.telling(ledger="x").collect()
-    body = {"digests": {"aggregates": table_digest(table)}, "a": 1, "ledger": "x"}
+    held, certificate = pending_release.collect()
+    digests = {"features": "f", "aggregates": table_digest(table)}
+    body = claims.certify(simple(), None, digests=digests) | {"ledger": "x"}
     assert certificate == claims.seal(body)
+    assert list(certificate)[-2:] == ["ledger", "seal"]
     assert held == table
 
 
 def test_the_columns_of_rows_are_number_features_and_label() -> None:
-    from labeldp.release.rows import row_schema
+    from labeldp.mechanisms.noisy_rows import row_schema
 
     bare = row_schema(FEATURES, "y", with_features=False)
     assert bare.names == ["row", "label:y"]
