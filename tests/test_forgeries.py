@@ -302,7 +302,9 @@ def test_what_a_forger_can_change_together(honest: dict[str, Release], tmp_path:
     def radial(certificate: dict[str, Any]) -> None:
         certificate["shape"]["noise_law"] = "radial"
         certificate["delta"] = 0.0
-        certificate["epsilon"] = math.nextafter(read_claim(certificate).spent, math.inf)
+        certificate["epsilon"] = math.nextafter(
+            read_claim(certificate).law.pure_epsilon(), math.inf
+        )
 
     less = forged_claim(release, quieter)
     assert less.certificate["epsilon"] < release.certificate["epsilon"]
