@@ -1,9 +1,13 @@
-"""The mechanisms; each is one folder, of its name, and knows no other.
+"""The mechanisms: one class in one file each, and what they share.
 
-A folder's front page declares the mechanism (`protocol.Mechanism`); `registry` knows which
-folders there are. In each: `claim` (what is promised, and what `verify` checks of it), `plan` (from
-features alone), `run` (the one pass over labels), `account` (the price, without data). What they
-are made with stands in `workbench`; beside them only what declarations are made of (`options`),
-what `labeldp account` says of all (`account`), and the form of certificates (`structure`,
-`certificate_form`). Other rooms import from this page alone.
+base               the class `Mechanism`, and the plan that a mechanism makes
+registry           all mechanisms that there are
+wtd_flag, sampled_wtd_flag, sampled_noisy_wtd_lag    Algorithms 1 to 3 of the paper
+shaped_flag        sums with public weights and shaped noise; noise_shape is its optimiser
+noisy_rows         every row's label with noise
+options            options of `plan` and `labeldp account`, quick to import
+design_summary     what plans need to know of the features; forecast: the error of a fit
+residual_floor     claims that rest on a residual floor; noise_claim: those that rest on noise
+bags               bags of rows, drawn from a public seed
+checks, noise_checks    tests of published numbers
 """
