@@ -20,7 +20,7 @@ from labeldp.exact.row_norms import ShortWeights, Weights, round_weights
 from labeldp.features.encoder import Encoded
 from labeldp.kernels import Scratch, with_numpy
 from labeldp.mechanisms import noise_shape
-from tests.exact.test_shape import Table, numbers, trace_of
+from tests.mechanisms.test_noise_shape import Table, numbers, trace_of
 from tests.oracles.best_shape import exact_square_length
 from tests.tables import source
 

@@ -195,11 +195,13 @@ class Sums:
     def _add_counted(self, values: NDArray[Any]) -> None:
         """Do the same for integers that repeat: each is multiplied once."""
         counts = np.bincount(positions(values))
-        seen = np.flatnonzero(counts)  # others may be far outside the range of the codes
-        codes = self._codes(every_integer(values.dtype)[seen].astype(np.float64)).astype(np.int64)
+        occurring = np.flatnonzero(counts)  # others may be far outside the range of the codes
+        codes = self._codes(every_integer(values.dtype)[occurring].astype(np.float64)).astype(
+            np.int64
+        )
         self.rows += len(values)
-        self.total += int(np.dot(codes, counts[seen]))
-        self.squares += int(np.dot(codes * codes, counts[seen]))
+        self.total += int(np.dot(codes, counts[occurring]))
+        self.squares += int(np.dot(codes * codes, counts[occurring]))
 
     def _codes(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         codes = np.empty(len(values))
@@ -359,8 +361,8 @@ class Tail:
             return numbers if numbers.dtype.kind != "f" else numbers[~np.isnan(numbers)]
         inwards = math.floor if self.largest else math.ceil
         bound = self._bound if numbers.dtype.kind == "f" else inwards(self._bound)
-        found: NDArray[Any] = numbers[numbers > bound if self.largest else numbers < bound]
-        return found
+        beyond: NDArray[Any] = numbers[numbers > bound if self.largest else numbers < bound]
+        return beyond
 
     def _trim(self) -> None:
         if self._count <= self.depth:

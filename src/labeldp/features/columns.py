@@ -153,8 +153,8 @@ class CategoricalColumn:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain values; `rest` and `nearest` only where there is one."""
-        told = asdict(self) | {"levels": list(self.levels)}
-        return {name: value for name, value in told.items() if name not in _REST or value}
+        entry = asdict(self) | {"levels": list(self.levels)}
+        return {name: value for name, value in entry.items() if name not in _REST or value}
 
     def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
         """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""

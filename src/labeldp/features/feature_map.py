@@ -110,7 +110,7 @@ class FeatureMap:
         """Texts that mean missing, to read further rows with; none where a level is spelt so."""
         if any(level in NULL_WORDS for column in self.categorical for level in column.levels):
             return ()
-        words = [word for told in self.spelt.values() for word in told.get("na", ())]
+        words = [word for entry in self.spelt.values() for word in entry.get("na", ())]
         return tuple(dict.fromkeys(words)) or None
 
     @property
@@ -336,7 +336,7 @@ class FeatureMap:
             "notes": list(self.notes),
             "kept": None if self.kept is None else list(self.kept),
             **({"spelt": self.spelt} if self.spelt else {}),
-            **({"basis": told} if (told := self.basis.to_json()) else {}),
+            **({"basis": basis} if (basis := self.basis.to_json()) else {}),
         }
 
     @classmethod
@@ -395,13 +395,13 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
     """Number the repetitions: "a" with level "b=c" and "a=b" with level "c" share a name."""
     if len(set(names)) == len(names):
         return tuple(names)
-    taken, seen, result = set(names), Counter[str](), []
+    taken, counts, result = set(names), Counter[str](), []
     for name in names:
-        seen[name] += 1
+        counts[name] += 1
         fresh = name
-        while seen[name] > 1 and fresh in taken:
-            fresh = f"{name} #{seen[name]}"
-            seen[name] += fresh in taken
+        while counts[name] > 1 and fresh in taken:
+            fresh = f"{name} #{counts[name]}"
+            counts[name] += fresh in taken
         taken.add(fresh)
         result.append(fresh)
     return tuple(result)

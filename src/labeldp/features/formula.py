@@ -154,12 +154,12 @@ class _Parser:
         if not minus:
             self._take("+")
         while True:
-            found = self._products(label)
+            product = self._products(label)
             if minus:
-                terms = FormulaTerms({t: None for t in terms if not _is_removed(t, found)})
-            elif () in found:
+                terms = FormulaTerms({t: None for t in terms if not _is_removed(t, product)})
+            elif () in product:
                 terms.pop((Atom(_ONE),), None)
-            terms = terms if minus else FormulaTerms({**terms, **{t: None for t in found if t}})
+            terms = terms if minus else FormulaTerms({**terms, **{t: None for t in product if t}})
             if self._tokens[0] not in ("+", "-"):
                 return terms
             minus = self._tokens.pop(0) == "-"
@@ -178,7 +178,7 @@ class _Parser:
         return terms
 
     def _cross(self, ours: FormulaTerms, others: FormulaTerms) -> FormulaTerms:
-        found = FormulaTerms()
+        crossed = FormulaTerms()
         for left, right in product(ours, others):
             term = tuple(sorted({*left, *right}))
             if len(term) > 2:
@@ -189,8 +189,8 @@ class _Parser:
                 self._refuse("a product is of two different columns")
             if len(term) == 2 and any(atom.knots for atom in term):
                 self._refuse("splines are no factors: write spline(x) + x*z, or spline(x) + z")
-            found[term] = None
-        return found
+            crossed[term] = None
+        return crossed
 
     def _factor(self, label: str | None) -> FormulaTerms:
         if self._take("("):
@@ -269,15 +269,15 @@ class _Parser:
 def _tokens(text: str) -> Iterator[str]:
     place, end = 0, len(text.rstrip())
     while place < end:
-        found = _TOKEN.match(text, place)
-        if found is None:
+        match = _TOKEN.match(text, place)
+        if match is None:
             sign = text[place:].strip()[0]
             raise InputError(
                 f"`formula` holds {sign!r}, which is no sign of it; there are + - * : . ( ) and "
                 f"{_KNOWN}; other names go in backticks"
             )
-        yield found.group(found.lastindex or 0)
-        place = found.end()
+        yield match.group(match.lastindex or 0)
+        place = match.end()
 
 
 def _is_removed(term: Term, gone: Iterable[Term]) -> bool:

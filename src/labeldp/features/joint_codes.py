@@ -58,10 +58,10 @@ class JointCategoryCodes:
     @cached_property
     def kinds(self) -> tuple[np.dtype[Any], ...]:
         """Of every category: the narrowest type for the codes of its group."""
-        found = dict[int, np.dtype[Any]]()
+        kinds = dict[int, np.dtype[Any]]()
         for group, width in zip(self.groups, self.widths, strict=True):
-            found |= dict.fromkeys(group, code_kind(width))
-        return tuple(found[member] for member in range(len(self.sizes)))
+            kinds |= dict.fromkeys(group, code_kind(width))
+        return tuple(kinds[member] for member in range(len(self.sizes)))
 
     @property
     def pairs(self) -> Iterator[tuple[int, int]]:
@@ -81,10 +81,10 @@ class JointCategoryCodes:
     @cached_property
     def strides(self) -> tuple[int, ...]:
         """Of every category: what its next level adds to the joint code of its group."""
-        found = dict[int, int]()
+        strides = dict[int, int]()
         for group, shape in zip(self.groups, self.shapes, strict=True):
-            found |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
-        return tuple(found[member] for member in range(len(self.sizes)))
+            strides |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
+        return tuple(strides[member] for member in range(len(self.sizes)))
 
     def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
         """Return the joint code of every group, from the level of every category."""
@@ -98,11 +98,11 @@ class JointCategoryCodes:
 
     def split(self, codes: Sequence[Codes]) -> tuple[NDArray[np.int32], ...]:
         """Return the level of every category, from the joint codes of every group."""
-        found = dict[int, NDArray[np.int32]]()
+        by_member = dict[int, NDArray[np.int32]]()
         for group, joint in enumerate(codes):
             for member, levels in self.levels(group):
-                found[member] = levels.astype(np.int32)[joint]
-        return tuple(found[member] for member in range(len(self.sizes)))
+                by_member[member] = levels.astype(np.int32)[joint]
+        return tuple(by_member[member] for member in range(len(self.sizes)))
 
     def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
         """Return for every member of a group: the member, and its level at every joint code."""

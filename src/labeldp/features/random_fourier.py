@@ -148,11 +148,11 @@ class RandomFourierFeatures:
         drawn = _random(self.seed, self.count, sum(sizes))
         pairs = cycle(column_pairs(len(sizes)))
         for there, (normals, phase) in zip(pairs, drawn, strict=False):
-            rest, found = iter(normals), []
+            rest, multipliers = iter(normals), []
             for place, (size, each) in enumerate(zip(sizes, units, strict=True)):
                 by = each if place in there else 0
-                found.append([round(next(rest) * by) % 2**64 for _ in range(size)])
-            yield phase, found
+                multipliers.append([round(next(rest) * by) % 2**64 for _ in range(size)])
+            yield phase, multipliers
 
     def _sizes(self, fitted: FittedColumns) -> list[int]:
         """Return how many random numbers each input takes."""
@@ -211,24 +211,28 @@ class _Phases:
         self._waves = [
             (
                 np.uint64(phase),
-                [(place, np.array(by, np.uint64)) for place, by in enumerate(found) if any(by)],
+                [
+                    (place, np.array(by, np.uint64))
+                    for place, by in enumerate(multipliers)
+                    if any(by)
+                ],
             )
-            for phase, found in waves.draws(fitted)
+            for phase, multipliers in waves.draws(fitted)
         ]
 
     def write(self, rows: RowValues, out: Numbers) -> None:
-        seen = [
+        values = [
             each.shares(rows.number(each.column)).view(np.uint64)
             if each.bends
             else rows.levels(each.column)
             for each in self._inputs
         ]
         phase: Phases = np.empty(len(out), np.uint64)
-        for wave, (first, found) in enumerate(self._waves):
+        for wave, (first, multipliers) in enumerate(self._waves):
             phase[:] = first
-            for place, by in found:
+            for place, by in multipliers:
                 bends = self._inputs[place].bends
-                phase += seen[place] * by[0] if bends else by[seen[place]]
+                phase += values[place] * by[0] if bends else by[values[place]]
             out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
 
 

@@ -46,9 +46,9 @@ def merge_levels(
     there are no others: each joins the level it is nearest to (`_neighbours`).
     """
     if all(level is None or whole_number(level) is not None for level in counts):
-        found = _neighbours(name, counts, min_count, notes)
-        if found is not None:
-            return found
+        joined = _neighbours(name, counts, min_count, notes)
+        if joined is not None:
+            return joined
     truths = _truths(counts, min_count)
     if truths is not None:
         notes.append(TRUTHS.say(name=name, levels=len(counts), yes=truths["yes"], no=truths["no"]))

@@ -39,7 +39,7 @@ class Range:
 class Winsor:
     """The share of a column's numbers that may lie beyond either end of its range.
 
-    TailValues that are asked for hold as they are. Where none is, it is DEFAULT, and only ends that
+    Shares that are asked for hold as they are. Where none is, it is DEFAULT, and only ends that
     reach far beyond their quantile are moved: a column without outliers stays as it is.
     """
 
@@ -61,37 +61,39 @@ class Winsor:
         beyond = {name: self._depth(name, count) for name, count in numbers.items()}
         return {name: depth + 1 for name, depth in beyond.items() if depth}
 
-    def range(self, found: Extremes, tails: TailValues, enter: Callable[[float], float]) -> Range:
+    def range(
+        self, extremes: Extremes, tails: TailValues, enter: Callable[[float], float]
+    ) -> Range:
         """The range of a column; `enter` says how its numbers enter the design.
 
         Where both quantiles are one number, nearly all rows have it and the others are what the
         column tells: it stays as it is.
         """
-        whole = Range(found.low, found.high)
-        depth = self._depth(found.name, found.numbers)
+        whole = Range(extremes.low, extremes.high)
+        depth = self._depth(extremes.name, extremes.numbers)
         if depth == 0:
             return whole
-        least, most = tails[found.name]
+        least, most = tails[extremes.name]
         low, high = float(least[depth]), float(most[depth])
         if low == high:
             return whole
-        if self._asked(found.name) is None:
+        if self._requested(extremes.name) is None:
             room = _FAR * (enter(high) - enter(low))
-            low = low if enter(low) - enter(found.low) > room else found.low
-            high = high if enter(found.high) - enter(high) > room else found.high
-            if (low, high) == (found.low, found.high):
+            low = low if enter(low) - enter(extremes.low) > room else extremes.low
+            high = high if enter(extremes.high) - enter(high) > room else extremes.high
+            if (low, high) == (extremes.low, extremes.high):
                 return whole
         return Range(low, high, True, int((least < low).sum() + (most > high).sum()))
 
-    def _asked(self, name: str) -> float | None:
+    def _requested(self, name: str) -> float | None:
         return self.named.get(name, self.others)
 
     def _depth(self, name: str, numbers: int) -> int:
         """How many of a column's numbers may lie beyond either end."""
-        asked = self._asked(name)
-        if asked is None:
+        share = self._requested(name)
+        if share is None:
             return min(depth_of(DEFAULT, numbers), _DEEPEST)
-        return depth_of(asked, numbers)
+        return depth_of(share, numbers)
 
 
 def check_names(option: str, names: Iterable[str], columns: Iterable[Column]) -> None:
@@ -113,8 +115,8 @@ def winsor_notes(
     """One line for all columns; those whose range shrank most are named."""
 
     def shrunk(name: str) -> float:
-        found, whole = ranges[name], extremes[name]
-        return (found.high - found.low) / (whole.high - whole.low)
+        clipped, whole = ranges[name], extremes[name]
+        return (clipped.high - clipped.low) / (whole.high - whole.low)
 
     moved = sorted((name for name in ranges if ranges[name].moved), key=lambda n: (shrunk(n), n))
     if not moved:

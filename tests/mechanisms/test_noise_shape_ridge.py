@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp.mechanisms.noise_shape import ExpectedLabels, RidgeWhitening, optimize_noise_shape
 from labeldp.mechanisms.noise_shape_dual import leverage_mixture, solve_dual
-from tests.exact.test_shape import Table, trace_of
+from tests.mechanisms.test_noise_shape import Table, trace_of
 from tests.oracles.best_shape import exact_square_length
 
 Array = NDArray[np.float64]
