@@ -19,7 +19,7 @@ import pytest
 from labeldp import LinearRegressor, Release, ReleaseError, verify
 from labeldp.errors import InputError
 from labeldp.io_util import parse_json
-from labeldp.release.parquet import METADATA_KEY, _struct, _whole, check_form
+from labeldp.release.parquet_form import METADATA_KEY, _read_integer, _read_struct, check_form
 from tests.console import labeldp
 from tests.forging import write
 from tests.mechanisms.cases import EVERY, NOISY, SAMPLED, SHAPED, saved, small_plan
@@ -119,7 +119,7 @@ def another_name_of_the_writer(raw: bytes) -> bytes:
 
 def statistics_of_a_page(raw: bytes) -> bytes:
     """A null count of 3 in a page that stands in the first column, of which the footer knows."""
-    header, _ = _struct(raw[4:260], 0)
+    header, _ = _read_struct(raw[4:260], 0)
     empty = raw.index(b"\x1c\x00\x00\x00", 4)
     assert empty < 60
     assert header[5][5] == {}
@@ -148,11 +148,14 @@ def test_bytes_that_are_not_ours_are_noticed(copy: Path, change: Callable[[bytes
 
 
 def test_thrift_numbers_and_structs() -> None:
-    assert _whole(bytes([0xAC, 0x02]), 0) == (150, 2)
-    assert _whole(bytes([0x01]), 0) == (-1, 1)
-    assert _struct(bytes([0x15, 0x06, 0x2C, 0x16, 0x03, 0x00, 0x00]), 0) == ({1: 3, 3: {1: -2}}, 7)
+    assert _read_integer(bytes([0xAC, 0x02]), 0) == (150, 2)
+    assert _read_integer(bytes([0x01]), 0) == (-1, 1)
+    assert _read_struct(bytes([0x15, 0x06, 0x2C, 0x16, 0x03, 0x00, 0x00]), 0) == (
+        {1: 3, 3: {1: -2}},
+        7,
+    )
     with pytest.raises(ValueError):
-        _struct(bytes([0x18, 0x01, 0x41, 0x00]), 0)
+        _read_struct(bytes([0x18, 0x01, 0x41, 0x00]), 0)
 
 
 # --- files that are none ------------------------------------------------------------------
@@ -217,7 +220,7 @@ def test_numbers_at_the_edge_are_read() -> None:
 LIMITED = """
 import resource, sys, threading
 from labeldp import Release, verify
-import labeldp.release.form, labeldp.mechanisms.shaped_flag.check, jsonschema
+import labeldp.release.form, labeldp.mechanisms.shaped_flag, jsonschema
 def used():
     return int(next(l for l in open("/proc/self/status") if l.startswith("VmSize")).split()[1])
 most = (used() << 10) + (400 << 20)

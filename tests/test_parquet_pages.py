@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import ReleaseError
-from labeldp.release import parquet
+from labeldp.release import parquet_form
 
 STATISTICS = "it has statistics, an index, a dictionary or metadata of columns"
 FORM = "a page has statistics, or another form than ours"
@@ -63,7 +63,7 @@ def problems(*pages: bytes, optional: int = 0, **said: Any) -> list[str]:
     )
     end = said.get("end", len(content))
     file = io.BytesIO(content + b"PAR1" * 200)
-    return list(parquet._pages(file, 4, end, chunk, optional))
+    return list(parquet_form._page_problems(file, 4, end, chunk, optional))
 
 
 def test_pages_that_fill_a_column_have_no_problem() -> None:
@@ -134,18 +134,18 @@ def test_pages_of_no_values_and_of_no_bytes_are_pages() -> None:
 @pytest.mark.parametrize("value", [0, 1, -1, 63, 64, -64, -65, 127, 128, 8191, 8192, 2**31 - 1])
 def test_numbers_of_any_length(value: int) -> None:
     data = b"x" + whole(value) + b"y"
-    assert parquet._whole(data, 1) == (value, len(data) - 1)
+    assert parquet_form._read_integer(data, 1) == (value, len(data) - 1)
 
 
 def test_structs_within_structs_and_fields_that_are_left_out() -> None:
     inner = struct((2, -7), (9, 300))
     data = b"??" + struct((1, 5), (4, inner), (15, 6)) + b"rest"
-    assert parquet._struct(data, 2) == ({1: 5, 4: {2: -7, 9: 300}, 15: 6}, len(data) - 4)
+    assert parquet_form._read_struct(data, 2) == ({1: 5, 4: {2: -7, 9: 300}, 15: 6}, len(data) - 4)
     for kind in (4, 5, 6):
-        assert parquet._struct(bytes([1 << 4 | kind, 2, 0]), 0) == ({1: 1}, 3)
+        assert parquet_form._read_struct(bytes([1 << 4 | kind, 2, 0]), 0) == ({1: 1}, 3)
     for kind in (1, 2, 3, 7, 8, 9, 10, 11, 13):
         with pytest.raises(ValueError, match="a page has fields of another writer"):
-            parquet._struct(bytes([1 << 4 | kind, 2, 0]), 0)
+            parquet_form._read_struct(bytes([1 << 4 | kind, 2, 0]), 0)
 
 
 # --- chunks and footers --------------------------------------------------------------------------
@@ -178,7 +178,9 @@ def chunk(**changed: Any) -> Any:
     ids=str,
 )  # fmt: skip
 def test_a_column_is_as_we_write_it(changed: dict[str, Any], words: str | None) -> None:
-    assert list(parquet._chunk(chunk(**changed), 7, 4)) == ([] if words is None else [words])
+    assert list(parquet_form._chunk_problems(chunk(**changed), 7, 4)) == (
+        [] if words is None else [words]
+    )
 
 
 @pytest.fixture
@@ -186,10 +188,10 @@ def file(tmp_path: Path) -> Path:
     """Two row groups of two columns."""
     table = pa.table({"x": pa.array([1.0, 2.0, 3.0]), "y": pa.array([5, 6, 7])})
     path = tmp_path / "t.parquet"
-    with pq.ParquetWriter(path, table.schema, **parquet.WRITING) as writer:
+    with pq.ParquetWriter(path, table.schema, **parquet_form.WRITING) as writer:
         writer.write_table(table)
         writer.write_table(table.slice(1))
-        writer.add_key_value_metadata({parquet.METADATA_KEY.decode(): "certificate"})
+        writer.add_key_value_metadata({parquet_form.METADATA_KEY.decode(): "certificate"})
     return path
 
 
@@ -202,11 +204,11 @@ def changed_footer(path: Path, **changed: Any) -> list[str]:
 
     with path.open("rb") as opened:
         footed: Any = Footer()
-        return list(parquet._chunks(opened, footed))
+        return list(parquet_form._layout_problems(opened, footed))
 
 
 def test_columns_stand_one_after_the_other_to_the_footer(file: Path) -> None:
-    parquet.check_form(file)
+    parquet_form.check_form(file)
     footer = pq.read_metadata(file)
     assert changed_footer(file) == []
     words = "its row groups have other rows than its footer says"
@@ -240,7 +242,7 @@ def footer_problems(file: Path, **changed: Any) -> Iterator[str]:
         metadata=changed.get("metadata", footer.metadata),
     )
     with file.open("rb") as opened:
-        yield from parquet._footer(opened, said)
+        yield from parquet_form._footer_problems(opened, said)
 
 
 def test_a_footer_says_who_wrote_it_and_what_else_it_carries(file: Path) -> None:
@@ -258,13 +260,15 @@ def test_a_footer_says_who_wrote_it_and_what_else_it_carries(file: Path) -> None
     file.write_bytes(content[:-12] + bytes([content[-12] ^ 1]) + content[-11:])
     footer = pq.read_metadata(io.BytesIO(content))
     with file.open("rb") as opened:
-        assert list(parquet._footer(opened, footer)) == ["its footer has fields of another writer"]
+        assert list(parquet_form._footer_problems(opened, footer)) == [
+            "its footer has fields of another writer"
+        ]
 
 
 def test_a_file_that_is_not_ours_is_refused_with_the_first_reason(file: Path) -> None:
     pq.write_table(pq.read_table(file), file)
     with pytest.raises(ReleaseError) as refusal:
-        parquet.check_form(file)
+        parquet_form.check_form(file)
     begins = f"{file} is not as labeldp writes Parquet files: "
     assert (
         str(refusal.value)
@@ -272,7 +276,7 @@ def test_a_file_that_is_not_ours_is_refused_with_the_first_reason(file: Path) ->
     )
     file.write_bytes(b"nonsense")
     with pytest.raises(ReleaseError, match="is not as labeldp writes Parquet files: "):
-        parquet.check_form(file)
+        parquet_form.check_form(file)
 
 
 # --- sizes ---------------------------------------------------------------------------------------
@@ -303,10 +307,10 @@ def test_a_row_group_is_read_if_it_has_some_hundred_megabytes_at_most(
 ) -> None:
     """2**25 numbers of eight bytes; of one row any number."""
     if fits:
-        parquet.check_size(huge, sized(columns, 1, rows))
+        parquet_form.check_size(huge, sized(columns, 1, rows))
         return
     with pytest.raises(ReleaseError) as refusal:
-        parquet.check_size(huge, sized(columns, 1, rows))
+        parquet_form.check_size(huge, sized(columns, 1, rows))
     words = f"{huge} has a row group of {rows:,} rows, too many to read at once"
     assert str(refusal.value) == words
 
@@ -314,10 +318,10 @@ def test_a_row_group_is_read_if_it_has_some_hundred_megabytes_at_most(
 def test_a_byte_holds_four_numbers_at_most(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_bytes(b"x" * 10)
-    parquet.check_dense(path, 40)
-    parquet.check_size(path, sized(1, 40))
+    parquet_form.check_dense(path, 40)
+    parquet_form.check_size(path, sized(1, 40))
     with pytest.raises(ReleaseError) as refusal:
-        parquet.check_dense(path, 41)
+        parquet_form.check_dense(path, 41)
     assert str(refusal.value) == f"{path} claims 41 numbers, more than its bytes can hold"
     with pytest.raises(ReleaseError, match="claims 41 numbers"):
-        parquet.check_size(path, sized(1, 20, 21))
+        parquet_form.check_size(path, sized(1, 20, 21))

@@ -22,18 +22,19 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
+from labeldp.io_util import check_regular_file
 from labeldp.release import (
     claim as claims,
     digest as digests,
     files,
+    parquet_form,
     pending as drawings,
     rows as released_rows,
-    stored,
 )
 from labeldp.release.claim import Claim, FloorOutcome, Person, best_guess, weaknesses
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.label_model import RowLabels, SketchedLabels, SumLabels
-from labeldp.release.stored import StoredTable, check_plain
+from labeldp.release.parquet_form import StoredTable
 
 MU = 0.5
 
@@ -436,11 +437,11 @@ def test_aggregates_end_with_labels(tmp_path: Path, verified: bool) -> None:
 
 def test_only_plain_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    check_plain(tmp_path / "file")
+    check_regular_file(tmp_path / "file")
     (tmp_path / "link").symlink_to("file")
     for path in (tmp_path / "link", tmp_path):
         with pytest.raises(ReleaseError) as refusal:
-            check_plain(path)
+            check_regular_file(path)
         assert str(refusal.value) == f"{path} is no ordinary file; restore the original one"
     with pytest.raises(ReleaseError) as refusal:
         StoredTable.open(tmp_path / "file")
@@ -458,7 +459,7 @@ def test_only_plain_files_are_read(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_told_in_one_line(problem: Exception, words: str) -> None:
     def reading() -> None:
-        with stored._whole(Path("t")):
+        with parquet_form._damage_as_release_error(Path("t")):
             raise problem
 
     with pytest.raises(ReleaseError) as refusal:
@@ -474,7 +475,8 @@ def test_a_dense_table_is_no_larger_than_its_file_allows(
     assert kept.dense().num_rows == 2
     asked: list[tuple[Path, int]] = []
     monkeypatch.setattr(
-        "labeldp.release.stored.check_dense", lambda path, numbers: asked.append((path, numbers))
+        "labeldp.release.parquet_form.check_dense",
+        lambda path, numbers: asked.append((path, numbers)),
     )
     kept.dense()
     assert asked == [(kept.path, 8)]

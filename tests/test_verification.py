@@ -32,7 +32,7 @@ from labeldp.release.certificate import seal
 from labeldp.release.claim import LIBRARIES, FloorOutcome, certify, claimed_fields
 from labeldp.release.digest import table_digest
 from labeldp.release.form import malformed
-from labeldp.release.parquet import METADATA_KEY
+from labeldp.release.parquet_form import METADATA_KEY
 from labeldp.release.pending import certificate_text
 from labeldp.sampling.rounded_noise import grid_for
 from labeldp.sampling.streams import Randomness

@@ -30,6 +30,7 @@ _LONGEST_NAME = 220
 __all__ = [
     "Check",
     "canonical_json",
+    "check_regular_file",
     "check_target",
     "is_count",
     "is_directory",
@@ -107,6 +108,16 @@ def path_problem(path: Path) -> str | None:
 def is_directory(path: Path) -> bool:
     """Whether it is one; a name that no file can have is none (`Path.is_dir` raises)."""
     return os.path.isdir(path)
+
+
+def check_regular_file(path: Path) -> None:
+    """Refuse a missing file of a release, and anything but a file: a link, a pipe, a device."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        raise ReleaseError(f"{path} is missing; the release is incomplete") from None
+    if not stat.S_ISREG(mode):
+        raise ReleaseError(f"{path} is no ordinary file; restore the original one")
 
 
 def read_json(path: Path, most: int | None = None) -> Any:

@@ -20,11 +20,12 @@ from labeldp.arrow_util import column_numbers, numpy_numbers
 from labeldp.display import ReprMixin
 from labeldp.errors import ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap
-from labeldp.io_util import is_directory, path_problem, read_json
+from labeldp.io_util import check_regular_file, is_directory, path_problem, read_json
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release.certificate import Certificate
 from labeldp.release.form import refuse_unsound
 from labeldp.release.label_model import LabelModel, SketchedLabels
+from labeldp.release.parquet_form import StoredTable
 from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,
@@ -33,7 +34,6 @@ from labeldp.release.pending import (
     file_name,
     write_release,
 )
-from labeldp.release.stored import StoredTable, check_plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,7 +264,7 @@ class Release(ReprMixin):
 
 def _document(path: Path) -> dict[str, Any]:
     """A JSON object of a release."""
-    check_plain(path)
+    check_regular_file(path)
     document = read_json(path, MOST_JSON)
     if not isinstance(document, dict):
         raise ReleaseError(f"{path} holds no JSON object; restore the original file")

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features.notes import foreign_notes
-from labeldp.io_util import json_digest
+from labeldp.io_util import check_regular_file, json_digest
 from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanisms
 from labeldp.release.about import read_about
 from labeldp.release.certificate import seal
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import table_digest
-from labeldp.release.parquet import METADATA_KEY, check_form
+from labeldp.release.parquet_form import METADATA_KEY, check_form
 from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,
@@ -34,7 +34,6 @@ from labeldp.release.pending import (
     file_name,
 )
 from labeldp.release.statement import SIGNATURES, Envelope, signature_problems
-from labeldp.release.stored import check_plain
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -81,7 +80,7 @@ def _files(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
     if others[_MOST_TOLD:]:
         yield f"{len(others) - _MOST_TOLD} more files are not part of the release"
     try:
-        check_plain(folder / CROISSANT)
+        check_regular_file(folder / CROISSANT)
     except ReleaseError as problem:
         yield str(problem)
 

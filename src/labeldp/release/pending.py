@@ -35,7 +35,7 @@ from labeldp.release.certificate import seal
 from labeldp.release.claim import Claim, FloorOutcome, certify
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest
-from labeldp.release.parquet import METADATA_KEY, WRITING
+from labeldp.release.parquet_form import METADATA_KEY, WRITING
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 ROW = "row"

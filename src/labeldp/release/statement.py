@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import ReleaseError
-from labeldp.io_util import canonical_json, read_json
-from labeldp.release.stored import check_plain
+from labeldp.io_util import canonical_json, check_regular_file, read_json
 
 SIGNATURES = "release.intoto.json"
 """Name of the envelope in a release; it is not among the files it lists."""
@@ -75,7 +74,7 @@ class Envelope:
     @classmethod
     def read(cls, path: Path) -> Envelope:
         """Read an envelope; refuse a file that differs from what `text` writes."""
-        check_plain(path)
+        check_regular_file(path)
         try:
             envelope = cls.from_json(read_json(path, _MOST))
         except (KeyError, TypeError, AttributeError, binascii.Error, ValueError):
@@ -132,6 +131,6 @@ def signature_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[st
 
 
 def _sha256(path: Path) -> str:
-    check_plain(path)
+    check_regular_file(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
