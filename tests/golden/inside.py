@@ -65,8 +65,8 @@ def pinned_seeds(name: str) -> Iterator[None]:
 def recorded_mechanisms() -> Iterator[None]:
     """Only those that there were when a comparison of all was recorded."""
     then = ("wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag")
-    homes = {name: registry._HOMES[name] for name in then}
-    with patch.dict(registry._HOMES, homes, clear=True):
+    recorded = tuple(registry.mechanism_named(name) for name in then)
+    with patch.object(registry, "MECHANISMS", recorded):
         yield
 
 
