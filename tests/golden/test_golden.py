@@ -40,7 +40,7 @@ def sameness(kind: str) -> Same:
 NEGATIVE_ZEROS = {
     "wtd-flag two blocks": (".columns.label:label ", ".certificate.digests.aggregates "),
 }
-"""Digests of labels that were recorded when a zero could have a sign, which is published no more."""
+"""Digests of labels recorded when a zero could have a sign; signs are no longer published."""
 
 
 @pytest.mark.parametrize(
