@@ -10,7 +10,7 @@ import pytest
 
 from labeldp import verify
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.release.claim import best_guess, weaknesses
+from labeldp.release.certificate import best_guess, weaknesses
 from tests.console import labeldp
 from tests.plans import plan
 from tests.tables import source

@@ -24,8 +24,7 @@ import pytest
 import labeldp.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
 from labeldp.io_util import json_digest
-from labeldp.release.certificate import seal
-from labeldp.release.claim import claimed_fields
+from labeldp.release.certificate import claimed_fields, seal
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.release.statement import SIGNATURES

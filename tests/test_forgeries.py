@@ -23,8 +23,7 @@ from labeldp import FeatureMap, Release, scan, verify
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.registry import read_claim
-from labeldp.release.certificate import seal
-from labeldp.release.claim import claimed_fields
+from labeldp.release.certificate import claimed_fields, seal
 from labeldp.release.digest import table_digest
 from tests.mechanisms.cases import (
     EVERY,

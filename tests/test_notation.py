@@ -16,7 +16,7 @@ from labeldp.accounting.sketch import DatasetBounds
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.registry import mechanism_names
-from labeldp.release.claim import Claim
+from labeldp.release.certificate import Claim
 
 PAGE = Path(__file__).parents[1] / "docs" / "notation.md"
 

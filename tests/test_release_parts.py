@@ -24,14 +24,14 @@ from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
 from labeldp.io_util import check_regular_file
 from labeldp.release import (
-    claim as claims,
+    certificate as claims,
     digest as digests,
     files,
     parquet_form,
     pending as drawings,
     rows as released_rows,
 )
-from labeldp.release.claim import Claim, FloorOutcome, Person, best_guess, weaknesses
+from labeldp.release.certificate import Claim, FloorOutcome, Person, best_guess, weaknesses
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.label_model import RowLabels, SketchedLabels, SumLabels
 from labeldp.release.parquet_form import StoredTable

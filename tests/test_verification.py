@@ -28,8 +28,7 @@ from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.residual_floor import FloorMode, added_variance
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
-from labeldp.release.certificate import seal
-from labeldp.release.claim import LIBRARIES, FloorOutcome, certify, claimed_fields
+from labeldp.release.certificate import LIBRARIES, FloorOutcome, certify, claimed_fields, seal
 from labeldp.release.digest import table_digest
 from labeldp.release.form import malformed
 from labeldp.release.parquet_form import METADATA_KEY

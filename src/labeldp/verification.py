@@ -25,7 +25,7 @@ from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.io_util import is_directory
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.passes.engine import Engine, engine_for
-from labeldp.release.claim import Claim, FloorOutcome, claimed_fields, randomness_fields
+from labeldp.release.certificate import Claim, FloorOutcome, claimed_fields, randomness_fields
 from labeldp.release.files import Release
 from labeldp.release.form import altered, misshapen
 from labeldp.release.rows import public_rows

@@ -24,7 +24,7 @@ from labeldp.mechanisms.design_summary import DesignSummary, feature_bound
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, option
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import Claim, read_common_fields
+from labeldp.release.certificate import Claim, read_common_fields
 from labeldp.release.files import Release
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema

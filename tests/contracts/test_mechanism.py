@@ -26,8 +26,7 @@ from labeldp.mechanisms.registry import (
     mechanism_names,
     read_claim,
 )
-from labeldp.release.certificate import seal
-from labeldp.release.claim import Claim
+from labeldp.release.certificate import Claim, seal
 from labeldp.release.digest import table_digest
 from labeldp.release.label_model import BagLabels, RowLabels
 from labeldp.sampling.streams import Randomness

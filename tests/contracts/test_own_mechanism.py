@@ -34,8 +34,7 @@ from labeldp import (
 )
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.mechanisms.registry import certificate_schema, forget, mechanism_names, register
-from labeldp.release.certificate import seal
-from labeldp.release.claim import claimed_fields
+from labeldp.release.certificate import claimed_fields, seal
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.contracts import noisy_moments, renamed_rows

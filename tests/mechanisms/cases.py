@@ -16,8 +16,7 @@ from labeldp import Plan, Release
 from labeldp.data.source import Source
 from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import mechanism_named, read_claim
-from labeldp.release.certificate import seal
-from labeldp.release.claim import FloorOutcome, claimed_fields
+from labeldp.release.certificate import FloorOutcome, claimed_fields, seal
 from labeldp.release.digest import table_digest
 from tests.plans import plan
 from tests.seeds import seeds_from

@@ -33,7 +33,7 @@ from labeldp.mechanisms.registry import (
 from labeldp.passes.engine import LocalEngine
 from labeldp.planning import mark_plan_released
 from labeldp.release.about import read_about
-from labeldp.release.claim import Person
+from labeldp.release.certificate import Person
 from labeldp.release.croissant import CROISSANT
 from labeldp.release.form import altered, misshapen
 from labeldp.release.pending import CERTIFICATE, FEATURES

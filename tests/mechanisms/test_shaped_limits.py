@@ -26,7 +26,7 @@ from labeldp.mechanisms.shaped_flag import (
     choose_noise as choose,
     published_weights,
 )
-from labeldp.release.claim import Person
+from labeldp.release.certificate import Person
 from labeldp.release.files import Release
 from tests.mechanisms.cases import SHAPED, forged_claim, small_plan
 from tests.tables import source

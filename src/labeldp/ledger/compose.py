@@ -21,7 +21,7 @@ from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError, ReleaseError, to_float
 from labeldp.ledger.privacy_loss import STEP, WITHIN, PrivacyLoss, privacy_loss
 from labeldp.mechanisms.registry import read_claim
-from labeldp.release.claim import Claim
+from labeldp.release.certificate import Claim
 from labeldp.release.files import Release
 from labeldp.verification import verify
 

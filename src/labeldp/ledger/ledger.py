@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.passes.engine import Engine
     from labeldp.planning import Plan
-    from labeldp.release.claim import Claim
+    from labeldp.release.certificate import Claim
 
 
 @dataclass(frozen=True)

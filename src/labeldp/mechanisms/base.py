@@ -32,7 +32,7 @@ from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import LINEAR, AccountQuestion, PlanRequest
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import Claim, FloorOutcome, randomness_fields
+from labeldp.release.certificate import Claim, FloorOutcome, randomness_fields
 from labeldp.release.label_model import LabelModel
 from labeldp.release.pending import PendingRelease, aggregate_schema
 from labeldp.sampling.streams import Randomness

@@ -24,7 +24,7 @@ from labeldp.mechanisms.noise_shape import NoiseCovariance
 from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import Person
+from labeldp.release.certificate import Person
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp.errors import at_least, positive
 
 if TYPE_CHECKING:
-    from labeldp.release.claim import AddedError
+    from labeldp.release.certificate import AddedError
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -209,7 +209,7 @@ def sketched_error(
     noise adds to it for each row of an aggregate. Relative to a residual that may be 0 it is
     anything.
     """
-    from labeldp.release.claim import AddedError  # late: it is slow to import
+    from labeldp.release.certificate import AddedError  # late: it is slow to import
 
     low, _, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
     mean = math.inf if residual_ms is None else mean_excess(rank, bags) * (residual_ms + noise_ms)

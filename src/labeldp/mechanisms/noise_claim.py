@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp.mechanisms.forecast import Forecast
-from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_common_fields
+from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ from labeldp.mechanisms.options import (
     PlanRequest,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import GAUSSIANS, FloorOutcome
+from labeldp.release.certificate import GAUSSIANS, FloorOutcome
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.label_model import RowLabels
 from labeldp.release.pending import AGGREGATES, FEATURES, ROW, PendingRelease, label_column

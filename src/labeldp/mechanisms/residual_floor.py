@@ -44,7 +44,7 @@ from labeldp.mechanisms.checks import (
 from labeldp.mechanisms.design_summary import ROUNDING
 from labeldp.mechanisms.noise_checks import NORMAL, check_values
 from labeldp.mechanisms.options import FloorOptions
-from labeldp.release.claim import Claim, FloorOutcome
+from labeldp.release.certificate import Claim, FloorOutcome
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES, FEATURES
 from labeldp.sampling import rounded_noise

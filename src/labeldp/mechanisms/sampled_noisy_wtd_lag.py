@@ -79,7 +79,7 @@ from labeldp.mechanisms.options import (
     SampledNoisyWtdLagOptions,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_common_fields
+from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import BagLabels
 from labeldp.release.pending import AGGREGATES, FEATURES, PendingRelease, label_column
 from labeldp.sampling import rounded_noise

@@ -92,7 +92,7 @@ from labeldp.mechanisms.options import (
 )
 from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import GAUSSIANS, FloorOutcome, Person
+from labeldp.release.certificate import GAUSSIANS, FloorOutcome, Person
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import (
     AGGREGATES,

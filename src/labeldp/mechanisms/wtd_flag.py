@@ -99,7 +99,7 @@ from labeldp.mechanisms.residual_floor import (
     sketched_labels,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.claim import AddedError, FloorOutcome, read_common_fields
+from labeldp.release.certificate import AddedError, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise

@@ -1,10 +1,276 @@
-"""A certificate as a dictionary with typed properties for its main fields."""
+"""The claim of a release, and the certificate that states it.
+
+A `Claim` is the part that `verify` recomputes: public facts, mechanism, accountant, budget and
+every number that follows from them. Each mechanism has a subclass. A certificate is the claim as
+JSON, together with what a reader needs to judge it.
+
+No field depends on labels except `floor.measured`, which the rounded sampler published, and what
+follows from it. In particular no digest covers labels: a hash of private data is a function of
+private data.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
+from typing import Any, ClassVar
 
+from labeldp.accounting.calibrate import epsilon_at
+from labeldp.accounting.compose import gaussian_mu
+from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate
+from labeldp.errors import PlanError, at_least, to_float, to_int
 from labeldp.io_util import json_digest
+from labeldp.sampling.streams import GENERATOR, KEY_BITS
+
+FORMAT = "labeldp-certificate/1"
+
+DEFINITION = (
+    "(epsilon, delta)-label differential privacy: for any two tables that differ in one label, "
+    "by at most label_width, and any set S of outputs, "
+    "Pr[output in S] <= e^epsilon Pr'[output in S] + delta"
+)
+PERSON_DEFINITION = DEFINITION.replace(
+    "one label, by at most label_width,", "the labels of one person, each by at most label_width,"
+)
+UNIT = "one row's label; a person with several rows is covered by the group table"
+NOT_PROTECTED = (
+    "feature values",
+    "the number of rows",
+    "who is in the table",
+    "which rows had a missing label, if such rows were dropped",
+)
+TRUST_MODEL = "a central curator sees the labels and runs this software honestly"
+EXPERIMENT = "drawn from a seed for a test or an experiment: NOT private, whatever epsilon says"
+LIBRARIES = ("numpy", "scipy", "pyarrow", "python-flint", "randomgen")
+"""Libraries on which the numbers and files of a release rest."""
+GAUSSIANS = "exactly rounded Gaussians on a public grid"
+GROUPS = (2, 3, 5)
+FALSE_POSITIVE_RATE = 0.001
+_CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+"""Values of ε at which a certificate states δ(ε), as multiples of its ε."""
+
+# A guarantee may hold and still protect little; beyond these limits a certificate says so.
+MOST_EXPOSED = 0.1
+"""Limit of δ·rows, the expected number of labels that a failure with probability δ exposes."""
+WEAK_EPSILON = 10.0
+"""Limit of ε: above it the factor e^ε exceeds 22,000."""
+MOST_SUCCESS = 0.95
+"""Limit of the probability that the best attack tells two values apart, from even odds."""
+MOST_FOUND = 0.9
+"""Limit of the true positive rate of the best attack at `FALSE_POSITIVE_RATE`."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """The unit of privacy if it is a person with several rows."""
+
+    column: str
+    """Column of person ids; the ids are not published."""
+    rows: int
+    """Largest number of rows of one person."""
+
+    def __post_init__(self) -> None:
+        at_least(1, rows=self.rows)
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of privacy in words."""
+        return (
+            f"one person's labels, all rows together: at most {self.rows}, of one id in column "
+            f"{self.column!r}"
+        )
+
+
+@dataclass(frozen=True)
+class AddedError:
+    """The error that privacy adds to least-squares predictions, as root mean square over rows."""
+
+    added_rms: float | None = None
+    """Its expectation in label units; None if it depends on a residual that was not measured."""
+    added_rms_low: float | None = None
+    """Its 5 % quantile over releases; if the residual is unknown, for any residual."""
+    added_rms_high: float | None = None
+    """Its 95 % quantile over releases; likewise."""
+    added_of_range: float | None = None
+    """`added_rms` divided by the width of the label range."""
+    excess_of_residual: float | None = None
+    """Its square divided by the mean square of the measured residual: 0.01 means that predictions
+    are 1 % worse than those of a fit with all labels."""
+    added_basis: str = "not known in closed form"
+
+
+@dataclass(frozen=True)
+class Claim(ABC):
+    """The guarantee of `bags` aggregates, and the public numbers it rests on."""
+
+    mechanism: ClassVar[str]
+
+    accountant: str
+    epsilon: float
+    delta: float
+    bags: int
+    person: Person | None = field(default=None, kw_only=True)
+    """None if the unit of privacy is one row's label."""
+
+    @property
+    def protected(self) -> int:
+        """Return the number of rows in one unit of privacy: 1, or the most of a person."""
+        return 1 if self.person is None else self.person.rows
+
+    @property
+    @abstractmethod
+    def privacy_profile(self) -> PrivacyProfile:
+        """Return δ(ε) of all that is published, for one unit of privacy."""
+
+    @property
+    def sampler_description(self) -> str:
+        """Return how the published labels are sampled, in words."""
+        return GAUSSIANS
+
+    def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return rows and columns of the released table, given the design and raw columns."""
+        return self.bags, design + 1
+
+    @abstractmethod
+    def utility(self) -> dict[str, Any]:
+        """Return the excess risk of a least-squares fit over one with all labels (theory §5)."""
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
+        """Return the error that privacy adds to predictions, as far as it is known."""
+        return AddedError()
+
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:  # noqa: ARG002
+        """Return the std of the noise on a published label; None if labels have different ones."""
+        return None
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the certificate that define the claim."""
+
+    def common_fields(self, basis: str) -> dict[str, Any]:
+        """Return the fields that all claims have; `basis` says why the accountant holds."""
+        return {
+            "mechanism": self.mechanism,
+            "accountant": {"name": self.accountant, "basis": basis},
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "bags": self.bags,
+            **({} if self.person is None else {"person": asdict(self.person)}),
+        }
+
+    def delta_at(self, epsilon: float, group: int = 1) -> float:
+        """Return an upper bound of δ(ε) for `group` rows, or persons, at once."""
+        profile = self.privacy_profile.group(to_int("group", group))
+        return profile.delta(to_float("epsilon", epsilon)).upper
+
+    def epsilon_for(self, group: int) -> float | None:
+        """Return ε for `group` rows, or persons, at once at this δ; None if it is infinite."""
+        answer = epsilon_at(self.privacy_profile.group(to_int("group", group)), self.delta)
+        return answer if math.isfinite(answer) else None
+
+    def curve(self) -> list[list[float]]:
+        """Return pairs [ε, δ(ε)] for ε around the budget."""
+        return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in _CURVE)]
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Return the guarantee for several rows, or for several persons, at once."""
+        groups: list[dict[str, Any]] = []
+        for size in GROUPS:
+            persons = {} if self.person is None else {"persons": size}
+            group = {**persons, "rows": size * self.protected}
+            groups.append(group | {"epsilon": self.epsilon_for(size), "delta": self.delta})
+        return groups
+
+    def weaknesses(self, curve: list[list[float]]) -> list[str]:
+        """Return why the guarantee protects little; empty if it protects."""
+        rate = self.attack_risk(curve)["true_positive_rate"]
+        rows = int(self.to_json()["rows"])
+        return list(weaknesses(self.epsilon, self.delta, rows, curve, rate))
+
+    def attack_risk(self, curve: list[list[float]]) -> dict[str, Any]:
+        """Return how often the best attack finds a label, at a small rate of false alarms."""
+        points = [(epsilon, delta) for epsilon, delta in curve]
+        secret = ("one label", "it") if self.person is None else ("one person's labels", "them")
+        rate = best_true_positive_rate(points, FALSE_POSITIVE_RATE)
+        return {
+            "false_positive_rate": FALSE_POSITIVE_RATE,
+            "true_positive_rate": rate,
+            "in_words": f"an attacker who knows everything but {secret[0]}, and who may be wrong "
+            f"in {FALSE_POSITIVE_RATE:.1%} of innocent cases, finds {secret[1]} in at most "
+            f"{rate:.2%}",
+        }
+
+
+def weaknesses(
+    epsilon: float,
+    delta: float,
+    rows: int,
+    curve: Sequence[Sequence[float]],
+    true_positive_rate: float,
+) -> Iterator[str]:
+    """Yield why a guarantee that holds protects little; `curve` has pairs of ε and δ(ε)."""
+    # A mechanism that publishes each label outright with probability δ is (0, δ)-private.
+    if delta * rows > MOST_EXPOSED:
+        yield (
+            f"δ times rows is {delta * rows:.2g}: a mechanism that publishes some labels outright "
+            f"could promise as much; take δ below {MOST_EXPOSED / rows:.1g}"
+        )
+    if epsilon > WEAK_EPSILON:
+        yield f"ε = {epsilon:g} is above {WEAK_EPSILON:g}: it bounds next to nothing"
+    # Whatever ε and δ are called, the curve bounds what the best attack achieves.
+    success = best_guess(curve)
+    if success > MOST_SUCCESS or true_positive_rate > MOST_FOUND:
+        yield (
+            f"the best attack is nearly certain: it tells two values of a label apart in up to "
+            f"{success:.1%} of cases"
+        )
+
+
+def best_guess(curve: Sequence[Sequence[float]]) -> float:
+    """Return the probability that the best attack names the right one of two values.
+
+    The odds are even before the release. Every point of the curve bounds the probability by
+    (e^ε + δ)/(e^ε + 1): it is (P[say D | D] + P[say D' | D'])/2, and (ε, δ) in either direction
+    bounds one term by the other. The form below does not overflow for large ε.
+    """
+    return min(
+        (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)) for epsilon, delta in curve
+    )
+
+
+def read_common_fields(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what `Claim.common_fields` wrote as keyword arguments of a claim."""
+    return {
+        "accountant": document["accountant"]["name"],
+        "epsilon": float(document["epsilon"]),
+        "delta": float(document["delta"]),
+        "bags": int(document["bags"]),
+        "person": Person(**document["person"]) if "person" in document else None,
+    }
+
+
+@dataclass(frozen=True)
+class FloorOutcome:
+    """What the run published about the residual floor."""
+
+    measured: float | None = None
+    """σ̂, the noisy root of the residual sum of squares, from the rounded sampler."""
+    lower_bound: float | None = None
+    """The true root exceeds it, except with probability `slack`."""
+    added_variance: float = 0.0
+    """Variance of the noise added to every aggregate label."""
+
+    @classmethod
+    def of(cls, certificate: dict[str, Any]) -> FloorOutcome | None:
+        """Read what `certify` wrote; return None if the mechanism has no floor."""
+        floor = certificate["floor"]
+        if floor is None:
+            return None
+        return cls(**{each.name: floor[each.name] for each in fields(cls)})
 
 
 class Certificate(dict[str, Any]):
@@ -77,3 +343,63 @@ def seal(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document with the digest of all other fields, added or renewed."""
     body = {name: value for name, value in document.items() if name != "seal"}
     return {**body, "seal": json_digest(body)}
+
+
+def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[str, Any]:
+    """Return all fields of a certificate that follow from its claim: what `verify` recomputes.
+
+    The error that privacy adds also depends on the outcome of the floor, if there is one.
+    """
+    curve = claim.curve()
+    return {
+        "format": FORMAT,
+        "definition": DEFINITION if claim.person is None else PERSON_DEFINITION,
+        "unit": UNIT if claim.person is None else claim.person.unit,
+        "not_protected": list(NOT_PROTECTED),
+        "trust_model": TRUST_MODEL,
+        **claim.to_json(),
+        "label_noise_std": claim.label_noise_std(outcome),
+        "mu": gaussian_mu(claim.privacy_profile),
+        "curve": curve,
+        "groups": claim.groups(),
+        "attack_risk": claim.attack_risk(curve),
+        "weak": claim.weaknesses(curve),
+        "utility": claim.utility() | asdict(claim.added_error(outcome)),
+    }
+
+
+def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> dict[str, Any]:
+    """Return the sealed certificate of a run; refuse a claim that does not hold.
+
+    `outcome` is None for a mechanism without a floor.
+    """
+    claimed = claimed_fields(claim, outcome)
+    spent = claim.delta_at(claim.epsilon)
+    if not spent <= claim.delta:
+        raise PlanError(
+            f"{claim.bags} aggregates of this claim have δ = {spent:.3g} at ε = {claim.epsilon:g}, "
+            f"more than the plan's {claim.delta:g}; plan again"
+        )
+    if outcome is not None:
+        claimed["floor"] |= asdict(outcome)
+    return seal(claimed | run_fields | {"software": software_fields()})
+
+
+def software_fields() -> dict[str, Any]:
+    """Return the versions of this package, Python and the libraries."""
+    return {
+        "name": "labeldp",
+        "version": version("labeldp"),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def randomness_fields(private: bool) -> dict[str, Any]:
+    """Return how random numbers were generated: keyed by the operating system, or by a seed."""
+    return {
+        "generator": GENERATOR,
+        "key_bits": KEY_BITS if private else 0,
+        "private": private,
+        "warning": None if private else EXPERIMENT,
+    }

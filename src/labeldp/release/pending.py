@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from labeldp.arrow_util import arrow_numbers
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
-from labeldp.release.certificate import seal
-from labeldp.release.claim import Claim, FloorOutcome, certify
+from labeldp.release.certificate import Claim, FloorOutcome, certify, seal
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.parquet_form import METADATA_KEY, WRITING

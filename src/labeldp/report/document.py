@@ -16,7 +16,7 @@ from labeldp.io_util import read_json
 from labeldp.mechanisms.notes import ROWS_LEFT_OUT, left_out_words
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.planning import Plan
-from labeldp.release.claim import claimed_fields
+from labeldp.release.certificate import claimed_fields
 from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE
 from labeldp.release.statement import SIGNATURES, Envelope

@@ -18,7 +18,7 @@ from labeldp.mechanisms.residual_floor import establish_floor
 from labeldp.mechanisms.sampled_wtd_flag import LabelledBags, SampledWtdFlagClaim
 from labeldp.passes.engine import Engine
 from labeldp.planning import Plan
-from labeldp.release.claim import FloorOutcome
+from labeldp.release.certificate import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
 from labeldp_paper.audit.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid

@@ -21,7 +21,7 @@ from labeldp.mechanisms.residual_floor import AggregateLabelSampler, establish_f
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim, draw_aggregates
 from labeldp.passes.engine import Engine
 from labeldp.planning import Plan
-from labeldp.release.claim import FloorOutcome
+from labeldp.release.certificate import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
