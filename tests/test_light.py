@@ -42,7 +42,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba", "cryptography"}
 HEAVY = EXTRAS | {
     "sklearn",
-    "scipy.optimize",
     "scipy.stats",
     "pyarrow.dataset",
     "numpy.f2py.crackfortran",
@@ -52,28 +51,14 @@ HEAVY = EXTRAS | {
 }
 """None of the commands needs these on a small file here."""
 
-DATA_ROAD = {"labeldp.data", "labeldp.features", "labeldp.exact", "labeldp.passes"}
 BESIDES = {
     "plan": {"labeldp.learners"},
     "release": {"labeldp.learners.api"},
     "verify": {"labeldp.learners"},
-    "fit": {
-        "labeldp.mechanisms.design_summary",
-        "labeldp.planning",
-        "labeldp.accounting.contour",
-        "labeldp.features.column_stats",
-        "flint",
-        "randomgen",
-    },
-    "predict": {
-        "labeldp.mechanisms.design_summary",
-        "labeldp.accounting",
-        "flint",
-        "randomgen",
-        "scipy",
-    },
+    "fit": {"labeldp.planning", "flint", "scipy.optimize"},
+    "predict": {"labeldp.mechanisms.registry", "flint", "scipy"},
     "release of text": {"labeldp.learners.api"},
-    "account": DATA_ROAD | {"labeldp.learners", "pyarrow", "randomgen"},
+    "account": {"labeldp.learners", "labeldp.planning"},
 }
 """And this command does not need those either."""
 

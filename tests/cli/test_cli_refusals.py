@@ -291,7 +291,7 @@ def test_the_parser(arguments: list[str], cause: str) -> None:
         (("--label-range", 1, 0), "the lower one first"),
         (("--max-leverage", 0.1), "go together"),
         (("--features", 3), "go together"),
-        (("--max-leverage", 0.5, "--features", 0), "features must be above 0"),
+        (("--max-leverage", 0.5, "--features", 0), "--features must be at least 1"),
         (("--max-leverage", 0, "--features", 3), "--max-leverage must be above 0"),
         (("--max-leverage", 0.001, "--features", 3), "below features/rows"),
         (("--max-leverage", 1.5, "--features", 3), "at most 1, as every leverage is"),

@@ -86,7 +86,7 @@ def both(
 ) -> tuple[Published, Published]:
     """The same run on two neighbours, each with its copy of an empty ledger."""
     assert labeldp("ledger", "create", tmp_path / "book.db", "--epsilon", 9).code == 0
-    monkeypatch.setattr(running, "now", lambda: "2020-01-01T00:00:00Z")
+    monkeypatch.setattr(running, "_now", lambda: "2020-01-01T00:00:00Z")
     monkeypatch.setattr(Randomness, "from_os", lambda: Randomness.experiment(5))
     found = []
     for place, text in zip("xy", texts, strict=True):

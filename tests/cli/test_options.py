@@ -93,7 +93,7 @@ def parameters(command: str) -> dict[str, click.Parameter]:
 
 NOT_OF_SCAN = {"data", "batch_rows", "spelt", "date_parts", "text_parts"}
 """Arguments of `scan` for Python only."""
-NOT_OF_PLAN = {"source", "engine", "standardise", "indicators"}
+NOT_OF_PLAN = {"source", "engine", "table", "standardise", "indicators"}
 """Arguments of `plan` for Python only."""
 COMMAND_ALONE = {
     "data", "out", "as_json", "verbose", "threads", "engine_name", "settings", "help_all", "help",
@@ -112,7 +112,7 @@ def test_every_keyword_of_plan_and_of_its_mechanisms_is_an_option(command: str) 
         "plan": {"compare", "curve", "report", "plots"},
         "release": {"plan_file", "about", "again", "not_private", "ledger", "dataset"},
     }[command]
-    mechanisms = {each.name for m in mechanisms_list() for each in fields(m.options)}
+    mechanisms = {each.name for m in mechanisms_list() for each in fields(m.Options)}
     keywords = set(inspect.signature(library.plan).parameters) - {"choices"} | mechanisms
     keywords |= {each.name for each in fields(Encoding)}
     options = set(parameters(command)) - COMMAND_ALONE - own

@@ -1,9 +1,8 @@
 """Options of `plan`, of the mechanisms and of `labeldp account`: frozen dataclasses.
 
 A field's metadata hold its help text, the conversion of its value (NumPy numbers become Python
-numbers) and the check that the value must pass. `metavar`, `flag`, `min` and `parse` are read by
-the command line. The command line imports this module to show its help, so nothing here may
-import NumPy, PyArrow or other modules that are slow to load.
+numbers) and the check that the value must pass. The command line imports this module to show its
+help, so nothing here may import NumPy, PyArrow or other modules that are slow to load.
 """
 
 from __future__ import annotations
@@ -64,16 +63,14 @@ def option(
     convert: Callable[[str, Any], Any] = to_float,
     *,
     check: Callable[..., None] | None = None,
-    **command_line: Any,
 ) -> Any:
     """Declare a field that is an option; None leaves the choice to the mechanism."""
-    metadata = {"help": help, "convert": convert, "check": check, **command_line}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata={"help": help, "convert": convert, "check": check})
 
 
-def required(help: str, **command_line: Any) -> Any:
+def required(help: str, check: Callable[..., None]) -> Any:
     """Declare a field that is an option and must be given."""
-    return field(metadata={"help": help, **command_line})
+    return field(metadata={"help": help, "check": check})
 
 
 def column_names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -85,20 +82,6 @@ def column_names(texts: Iterable[str]) -> tuple[str, ...]:
 def _check_end_shares(winsor: float | Mapping[str, float]) -> None:
     for each in winsor.values() if isinstance(winsor, Mapping) else [winsor]:
         end_share(winsor=each)
-
-
-def _parse_shares(texts: Iterable[str]) -> dict[str, float]:
-    """Parse comma-separated shares: 0.001 for all columns, income=0.005 for one."""
-    shares = {}
-    for part in column_names(texts):
-        name, _, number = part.rpartition("=")
-        try:
-            shares[name or "*"] = float(number)
-        except ValueError:
-            raise InputError(
-                f"`winsor` holds {part!r}; write a share, 0.001, or that of a column, income=0.005"
-            ) from None
-    return shares
 
 
 def _check_basis(basis: str) -> None:
@@ -123,26 +106,16 @@ class Encoding:
         "Merge category levels with fewer rows than this (default: the root of the row count).",
         to_int,
     )
-    intercept: bool = option(True, "Do not add a constant column.", to_bool, flag="--no-intercept")
-    standardise: bool = option(True, "Scale numbers by their public spread.", to_bool, flag=None)
-    indicators: bool = option(
-        True, "Mark missing numbers in a column of their own.", to_bool, flag=None
-    )
+    intercept: bool = option(True, "Add a constant column.", to_bool)
+    standardise: bool = option(True, "Scale numbers by their public spread.", to_bool)
+    indicators: bool = option(True, "Mark missing numbers in a column of their own.", to_bool)
     winsor: float | Mapping[str, float] | None = option(
         None,
         "Share of numbers at each end moved to its public quantile (default: 0.001 of outliers).",
         number_or_mapping,
-        metavar="Q,A=Q",
         check=_check_end_shares,
-        parse=_parse_shares,
     )
-    log: Sequence[str] = option(
-        (),
-        "Columns that enter as sign(x)·log(1 + |x|).",
-        to_str_tuple,
-        metavar="A,B",
-        parse=column_names,
-    )
+    log: Sequence[str] = option((), "Columns that enter as sign(x)·log(1 + |x|).", to_str_tuple)
     basis: str = option(
         "linear",
         "Curves of numbers: linear, splines, splines:KNOTS, splines+fourier:N or auto.",
@@ -150,11 +123,7 @@ class Encoding:
         check=_check_basis,
     )
     interactions: Sequence[str] = option(
-        (),
-        "Pairs of columns whose products join the design, or all.",
-        to_str_tuple,
-        metavar="A:B,C:D",
-        parse=column_names,
+        (), "Pairs of columns whose products join the design, or all.", to_str_tuple
     )
     interaction_columns: int = option(
         300, "At most this many columns of products.", to_int, check=partial(at_least, 1)
@@ -163,7 +132,6 @@ class Encoding:
         None,
         "Columns, curves and products at once: 'price ~ spline(age) + sex*edu'.",
         to_str,
-        metavar="'Y ~ A + B'",
         check=_check_formula,
     )
     max_leverage: float | None = option(
@@ -172,10 +140,7 @@ class Encoding:
         check=partial(in_range, 0, 1),
     )
     strict: bool = option(
-        False,
-        "Refuse constant or dependent columns (default: leave them out).",
-        to_bool,
-        flag="--strict",
+        False, "Refuse constant or dependent columns (default: leave them out).", to_bool
     )
 
     def __post_init__(self) -> None:
@@ -270,14 +235,11 @@ class BagOptions:
         check=partial(at_least, 1),
     )
     over_draw: bool = option(
-        False,
-        "Guarantee over the draw of the bags instead of given the bags.",
-        to_bool,
-        flag="--over-draw",
+        False, "Guarantee over the draw of the bags instead of given the bags.", to_bool
     )
     bag_seed: int | None = option(
         None, "Seed of the bags, for experiments: the same seed gives the same bags.",
-        to_int, min=0,
+        to_int, check=partial(at_least, 0),
     )  # fmt: skip
 
 
@@ -286,10 +248,7 @@ class WtdFlagOptions(FloorOptions, AggregateOptions):
     """wtd-flag options."""
 
     compact: bool = option(
-        False,
-        "Publish wtd-flag in d+1 rows that carry the same information.",
-        to_bool,
-        flag="--compact",
+        False, "Publish wtd-flag in d+1 rows that carry the same information.", to_bool
     )
 
 
@@ -344,7 +303,7 @@ class NoisyRowsOptions(ForecastOptions):
     """noisy-rows options."""
 
     with_features: bool = option(
-        False, "Publish the raw feature columns beside the labels.", to_bool, flag="--with-features"
+        False, "Publish the raw feature columns beside the labels.", to_bool
     )
 
 
@@ -399,12 +358,10 @@ class AccountQuestion:
     """
 
     rows: int = required("Rows in the table.", check=positive)
-    label_range: tuple[float, float] = required(
-        "Public range of the labels.", metavar="LO HI", check=_check_range
-    )
+    label_range: tuple[float, float] = required("Public range of the labels.", check=_check_range)
     epsilon: float = option(1.0, "Privacy budget ε.", check=positive)
     delta: float = option(1e-6, "Privacy budget δ; 0 gives pure ε-DP.", check=share)
-    centred: bool = option(True, "The features do not span the constant.", flag="--no-intercept")
+    centred: bool = option(True, "The features do not span the constant.")
     residual_ms: float | None = option(
         None,
         "Residual mean square γ: the residual sum of squares is at least γ·rows.",
