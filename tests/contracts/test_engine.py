@@ -168,7 +168,7 @@ def test_a_shape_is_the_same_to_the_last_bit(home: Home) -> None:
         here.features,
         here.feature_sums,
     )
-    assert made.parts["weights"].to_json() == here.parts["weights"].to_json()
+    assert made.weights.to_json() == here.weights.to_json()
     ours = made.release(source, engine=home.engine, randomness=Randomness.experiment(1))
     theirs = here.release(SOURCE, randomness=Randomness.experiment(1))
     assert ours.table.equals(theirs.table)

@@ -15,7 +15,6 @@ from scipy import optimize, stats
 from labeldp import DataError, InputError, Plan, PlanError, scan, verify
 from labeldp.accounting.theorems import Theorem3
 from labeldp.data.source import Source
-from tests.console import labeldp as command
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
 from tests.tables import RANGE, source, table
 
@@ -252,13 +251,3 @@ def test_the_paper_accountant_is_theorem_3(tmp_path: Path) -> None:
     assert verify(folder, data).problems == ()
     with pytest.raises(PlanError, match="no noise makes"):
         small_plan(NOISY, accountant="paper")
-
-
-def test_inspect_tells_the_noise_of_bags_whose_rows_are_all_noisy(tmp_path: Path) -> None:
-    pq.write_table(table(ROWS), tmp_path / "t.parquet")
-    asked = ("--label", "label", "--label-range", *RANGE, "--epsilon", 1, "--delta", 1e-5)
-    looked = command("inspect", tmp_path / "t.parquet", *asked, "--json").json
-    told = looked["bags"][NOISY]["noise_std"]
-    for size in (16, 128):
-        claim: Any = small_plan(NOISY, bag_size=size, bags=2, noisy_fraction=1.0).claim
-        assert told[str(size)] == pytest.approx(claim.noise_std, rel=0.02)

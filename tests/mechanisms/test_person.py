@@ -96,8 +96,8 @@ def test_a_persons_labels_moved_together_stay_within_the_claim(share: float) -> 
         here = rows[one]
         for signs in (np.ones(len(here)), rng.choice([-1, 1], len(here))):
             seen.append(realised_mu(made, data, here, signs, share > 0))
-    assert max(seen) <= claim_of(made).spent
-    assert max(seen) > 0.3 * claim_of(made).spent
+    assert max(seen) <= claim_of(made).total_cost
+    assert max(seen) > 0.3 * claim_of(made).total_cost
     assert 0.999999 * made.claim.delta < made.claim.delta_at(1.0) <= made.claim.delta
 
 
@@ -114,7 +114,7 @@ def test_the_claim_is_reached_where_rows_are_parallel() -> None:
     assert claim.person is not None
     assert claim.person.rows == 5
     seen = realised_mu(made, with_ids(data, ids), list(range(10, 15)), np.ones(5), False)
-    assert 0.99999 * claim.spent < seen <= claim.spent
+    assert 0.99999 * claim.total_cost < seen <= claim.total_cost
     for epsilon in (0.1, 1.0, 2.0):
         assert 0.999 < gaussian.delta(epsilon, seen) / claim.delta_at(epsilon) <= 1
     assert 0.999999 * claim.delta < claim.delta_at(1.0) <= claim.delta

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, Plan, PlanError, Release, planning as running, scan
+from labeldp import InputError, Plan, PlanError, Release, scan
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.choose import explained_mse
@@ -30,6 +30,7 @@ from labeldp.mechanisms.registry import (
     read_claim,
     register,
 )
+from labeldp.mechanisms.wtd_flag import WtdFlag
 from labeldp.passes.engine import LocalEngine
 from labeldp.planning import mark_plan_released
 from labeldp.release.about import read_about
@@ -132,27 +133,27 @@ CONTRADICTION = "^the plan contradicts itself; plan again$"
 
 
 def test_a_plan_is_bound_to_the_label_its_range_and_its_persons(made: Plan) -> None:
-    made.bind(source(400))
-    made.bind(source(400), True, True)
+    made.check_source(source(400))
+    made.check_source(source(400), True, True)
     with pytest.raises(PlanError, match=CONTRADICTION):
-        made.bind(source(400), True, False)
+        made.check_source(source(400), True, False)
     other = scan(table(400), label="score", label_range=RANGE)
     with pytest.raises(PlanError, match=r"^the plan is for the labels 'label'; name these, or"):
-        made.bind(other)
+        made.check_source(other)
     wider = scan(table(400), label="label", label_range=(0.0, 11.0))
     words = r"^the plan is for labels from 0 to 10; scan the table with that label range$"
     with pytest.raises(PlanError, match=words):
-        made.bind(wider)
+        made.check_source(wider)
     persons = scan(table(400), label="label", label_range=RANGE, person="score")
     words = (
         r"^the plan is for single rows \(no `person`\); scan the table with that, or plan again$"
     )
     with pytest.raises(PlanError, match=words):
-        made.bind(persons)
+        made.check_source(persons)
     held = replace(made, claim=replace(made.claim, person=Person("score", 3)))
     words = r"^the plan is for persons \(`person='score'`\); scan the table with that, or plan"
     with pytest.raises(PlanError, match=words):
-        held.bind(source(400))
+        held.check_source(source(400))
 
 
 def test_each_field_of_a_plan_agrees_with_the_others(made: Plan) -> None:
@@ -169,10 +170,10 @@ def test_each_field_of_a_plan_agrees_with_the_others(made: Plan) -> None:
     wrong.append(replace(made, claim=replace(claim, facts=facts)))
     for each in wrong:
         with pytest.raises(PlanError, match=CONTRADICTION):
-            each.bind(source(400))
-    made.check_sums(made.feature_sums)
+            each.check_source(source(400))
+    made.check_feature_sums(made.feature_sums)
     with pytest.raises(PlanError, match=r"^the features are not those of the plan"):
-        made.check_sums("0" * 64)
+        made.check_feature_sums("0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -225,10 +226,10 @@ def test_infinite_forecasts_and_all_fields_survive_a_file(made: Plan, tmp_path: 
 
 def test_a_ledger_and_what_the_table_is_called_in_it_go_together(made: Plan) -> None:
     rows, engine, ledger = source(400), LocalEngine(1), SimpleNamespace()
-    assert running.paid(made, rows, engine, None, None).told is None
+    assert made._debit(rows, engine, None, None).to_json() is None
     for asked in ((ledger, None), (None, "t")):
         with pytest.raises(InputError, match=r"^`ledger` and `dataset` go together: the file, and"):
-            running.paid(made, rows, engine, *asked)  # type: ignore[arg-type]
+            made._debit(rows, engine, *asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mechanism", [FLAG, SHAPED])
@@ -281,7 +282,9 @@ def test_what_a_mechanism_does_not_have_is_refused_by_name() -> None:
 def test_persons_are_refused_where_single_rows_are_priced() -> None:
     mechanism_named(SAMPLED).check_person(None)
     mechanism_named(FLAG).check_person("id")
-    words = r"^sampled-wtd-flag cannot price all rows of a person together: .*; use `mechanism='wtd"
+    words = (
+        r"^sampled-wtd-flag cannot price all rows of a person together: .*; use `mechanism='shaped"
+    )
     with pytest.raises(PlanError, match=words):
         mechanism_named(SAMPLED).check_person("id")
     rows = scan(table(400), label="label", label_range=RANGE, person="score")
@@ -294,13 +297,15 @@ def test_another_mechanism_of_a_name_or_an_option_of_another_type_is_refused() -
     class Strange:
         bags: str | None = None
 
-    flag = mechanism_named(FLAG)
+    def flag(name: str, options: type[Any] = WtdFlag.Options) -> WtdFlag:
+        return type("Mine", (WtdFlag,), {"name": name, "Options": options})()
+
     for name in (FLAG, "auto"):
         with pytest.raises(InputError, match=f"^there is a mechanism '{name}' already; choose"):
-            register(replace(flag, name=name))
+            register(flag(name))
     with pytest.raises(InputError, match=r"^the option 'bags' of mine is one of another mechanism"):
-        register(replace(flag, name="mine", options=Strange))
-    register(replace(flag, name="mine"))
+        register(flag("mine", Strange))
+    register(flag("mine"))
     try:
         assert "mine" in mechanism_names()
         assert mechanism_named("mine").name == "mine"
@@ -342,20 +347,20 @@ def test_what_is_kept_is_what_noise_leaves_of_what_features_explain(made: Plan) 
         held = replace(made, forecast=replace(made.forecast, fitted_ms=fitted))
         assert (held.utility_message in held.warnings) is poor
     spread = replace(made.forecast, residual_source="stated", residual_ms=25.0)
-    assert replace(made, forecast=spread).kept == -np.inf
+    assert replace(made, forecast=spread).explained_share_kept == -np.inf
     almost = replace(spread, residual_ms=24.0, fitted_ms=0.25)
-    assert replace(made, forecast=almost).kept == pytest.approx(0.75)
+    assert replace(made, forecast=almost).explained_share_kept == pytest.approx(0.75)
 
 
 def test_a_verdict_tells_the_root_of_the_error_and_what_is_left(made: Plan) -> None:
     told = replace(made.forecast, added_ms=0.25, fitted_ms=0.25 * 100 / 24)
-    assert replace(made, forecast=told).verdict == (
+    assert replace(made, forecast=told).utility_message == (
         "privacy adds 0.5 to a prediction (root mean square, 0.05 of the label range) and leaves "
         "at most 75% of what features may explain: a fit may not be better than the mean of the "
         "labels"
     )
     nothing = replace(made.forecast, added_ms=np.inf, fitted_ms=np.inf)
-    assert replace(made, forecast=nothing).verdict == (
+    assert replace(made, forecast=nothing).utility_message == (
         "privacy adds errors without bound and leaves at most 0% of what features may explain: a "
         "fit is not better than the mean of the labels"
     )

@@ -86,7 +86,7 @@ def test_laplace_noise_has_the_scale_of_the_move_over_epsilon_and_never_less() -
         with mpmath.workdps(40):
             exact = mpmath.mpf(width) * rows / mpmath.mpf(epsilon)
             assert exact <= mpmath.mpf(noise.scale) <= exact * (1 + mpmath.mpf(2) ** -47)
-        assert noise.curve(width, rows).pure_epsilon() <= epsilon
+        assert noise.privacy_profile(width, rows).pure_epsilon() <= epsilon
         assert noise.std == pytest.approx(noise.scale * 2**0.5, rel=1e-15)
 
 
@@ -94,9 +94,9 @@ def test_laplace_noise_has_the_scale_of_the_move_over_epsilon_and_never_less() -
 def test_gaussian_noise_is_the_least_of_its_budget_but_for_a_billionth(rows: int) -> None:
     noise = needed("gaussian", 3.0, rows, 1.0, 1e-5)
     assert noise is not None
-    assert noise.curve(3.0, rows).delta(1.0).upper <= 1e-5
+    assert noise.privacy_profile(3.0, rows).delta(1.0).upper <= 1e-5
     less = RowNoise("gaussian", noise.scale * (1 - 4e-9))
-    assert less.curve(3.0, rows).delta(1.0).lower > 1e-5
+    assert less.privacy_profile(3.0, rows).delta(1.0).lower > 1e-5
     assert noise.std == noise.scale
     assert needed("gaussian", 3.0, rows, 1.0, 0.0) is None
 
@@ -105,7 +105,7 @@ def test_what_is_claimed_is_never_less_than_the_move_over_the_scale() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         width, scale = (float(value) for value in rng.uniform(0.1, 3.0, 2))
-        claimed = RowNoise("laplace", scale).curve(width, 3).pure_epsilon()
+        claimed = RowNoise("laplace", scale).privacy_profile(width, 3).pure_epsilon()
         with mpmath.workdps(40):
             exact = 3 * mpmath.mpf(width) / mpmath.mpf(scale)
             assert exact <= mpmath.mpf(claimed) <= exact * (1 + mpmath.mpf(2) ** -49)
@@ -127,10 +127,10 @@ def test_labels_are_doubles_on_the_finer_of_both_grids(scale: float, exponent: i
     for sign in (1, -1):
         near, far = sign * most * (1 - 2.0**-10), sign * most
         ends = sorted((near, near - sign * width))
-        plan_module._check_size(LabelGrid(ends[0], ends[1], exponent, 0), noise)
+        NoisyRows()._check_magnitude(LabelGrid(ends[0], ends[1], exponent, 0), noise)
         ends = sorted((far, far - sign * width))
         with pytest.raises(InputError, match=r"is too far from 0 for its width; subtract a pub"):
-            plan_module._check_size(LabelGrid(ends[0], ends[1], exponent, 0), noise)
+            NoisyRows()._check_magnitude(LabelGrid(ends[0], ends[1], exponent, 0), noise)
     assert most <= 2.0**53 * 2.0**finest
 
 

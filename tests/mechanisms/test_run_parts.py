@@ -18,7 +18,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import LeverageScan
-from labeldp.mechanisms import residual_floor
+from labeldp.mechanisms import residual_floor, wtd_flag
 from labeldp.mechanisms.residual_floor import (
     AggregateLabelSampler,
     establish_floor,
@@ -81,13 +81,13 @@ def test_a_triangle_is_multiplied_panel_by_panel() -> None:
 
 def test_blocks_end_where_the_aggregates_do(made: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """40 aggregates in blocks of 16: the last has eight, and each has a stream of its own."""
-    monkeypatch.setattr(run, "block_rows", lambda _: 16)
+    monkeypatch.setattr(wtd_flag, "block_rows", lambda _: 16)
     release = made.release(source(400), randomness=Randomness.experiment(4))
     assert release.bags == release.table.num_rows == 40
     assert len(np.unique(release.design[:, 0])) == 40
-    monkeypatch.setattr(run, "block_rows", lambda _: 20)
+    monkeypatch.setattr(wtd_flag, "block_rows", lambda _: 20)
     assert made.release(source(400), randomness=Randomness.experiment(4)).bags == 40
-    monkeypatch.setattr(run, "block_rows", lambda _: 64)
+    monkeypatch.setattr(wtd_flag, "block_rows", lambda _: 64)
     assert made.release(source(400), randomness=Randomness.experiment(4)).bags == 40
 
 

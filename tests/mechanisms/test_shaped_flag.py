@@ -21,6 +21,7 @@ from scipy import stats
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp.accounting import gaussian
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.arrow_util import arrow_numbers
 from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoder
 from labeldp.mechanisms import shaped_flag as module
@@ -57,7 +58,7 @@ def claim_of(made: Plan) -> ShapedFlagClaim:
 
 
 def weights_of(made: Plan) -> Weights:
-    weights = made.parts["weights"]
+    weights = made.weights
     assert isinstance(weights, Weights)
     return weights
 
@@ -122,7 +123,7 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
     for row in {worst, *range(0, ROWS, 57)}:
         with pytest.MonkeyPatch.context() as patch:
             seen[row] = realised_mu(made, row, patch, share > 0)
-    assert max(seen.values()) <= claim.spent
+    assert max(seen.values()) <= claim.total_cost
     for epsilon in (0.1, 0.5, 1.0, 2.0):
         true, claimed = gaussian.delta(epsilon, seen[worst]), claim.delta_at(epsilon)
         assert true <= claimed
@@ -131,13 +132,15 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
     assert claim.delta_at(1.0) <= claim.delta
     assert claim.delta_at(1.0) > 0.999999 * claim.delta
     if share == 0.0:
-        assert seen[worst] > 0.99999 * claim.spent
+        assert seen[worst] > 0.99999 * claim.total_cost
 
 
 def test_groups_cost_as_many_times_as_much(made: Plan) -> None:
     claim = claim_of(made)
     for size in (2, 5):
-        assert claim.delta_at(1.0, size) == GaussianProfile(size * claim.spent).delta(1.0).upper
+        assert (
+            claim.delta_at(1.0, size) == GaussianProfile(size * claim.total_cost).delta(1.0).upper
+        )
 
 
 def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None:
@@ -266,7 +269,10 @@ def released(made: Plan) -> Release:
 
 
 def with_weights(release: Release, matrix: Array) -> Release:
-    weights = module.weight_table(release.features, matrix)
+    weights = pa.Table.from_arrays(
+        [arrow_numbers(column) for column in matrix.T],
+        schema=module.weight_schema(release.features),
+    )
     forged = replace(release, files={"weights": weights})
     digests = release.certificate["digests"] | {"weights": table_digest(weights)}
     return forged_claim(forged, lambda c: c.update(digests=digests))
@@ -384,14 +390,14 @@ def test_a_plan_with_other_weights_is_refused(made: Plan) -> None:
     upper = weights.matrix.copy()
     upper[0, 1] = 1.0
     for matrix in (upper, weights.matrix[:-1, :-1]):
-        forged = replace(made, parts={"weights": replace(weights, matrix=matrix)})
+        forged = replace(made, weights=replace(weights, matrix=matrix))
         with pytest.raises(PlanError):
             forged.release(source(ROWS))
     for longer in (2 * weights.matrix, weights.matrix * (1 + 1e-6)):
         with pytest.raises(PlanError, match="not those of the plan"):
-            replace(made, parts={"weights": replace(weights, matrix=longer)}).release(source(ROWS))
+            replace(made, weights=replace(weights, matrix=longer)).release(source(ROWS))
     with pytest.raises(PlanError, match="contradicts itself"):
-        replace(made, parts={}).release(source(ROWS))
+        replace(made, weights=None).release(source(ROWS))
 
 
 @pytest.mark.parametrize("power", [-600, -540, 530, 600])
@@ -404,7 +410,7 @@ def test_weights_whose_squares_are_no_doubles_are_refused(
         "length": math.ldexp(claim.length, power - 20),
         "noise_std": math.ldexp(claim.noise_std, power - 20),
     }
-    forged = replace(made, claim=replace(claim, **tiny), parts={"weights": weights})
+    forged = replace(made, claim=replace(claim, **tiny), weights=weights)
     with pytest.raises(PlanError, match="contradicts itself"):
         forged.release(source(ROWS))
     other = with_weights(released, weights.matrix)

@@ -260,7 +260,7 @@ def test_costs_are_those_of_the_moves_over_the_scales_rounded_up() -> None:
         assert aggregates == pytest.approx(float(8 * 0.5 / (4 / spread)), rel=1e-14)
         assert residual == pytest.approx(float(8 * 3 / (8 / root)), rel=1e-14)
         together = aggregates + residual if law == RADIAL else math.hypot(aggregates, residual)
-        assert made.spent == pytest.approx(together, rel=1e-14)
+        assert made.total_cost == pytest.approx(together, rel=1e-14)
 
 
 def test_costs_are_never_less_than_what_they_are() -> None:
@@ -281,27 +281,27 @@ def test_costs_are_never_less_than_what_they_are() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
 def test_parts_of_a_budget_make_it_up_and_never_exceed_it(law: str, share: float) -> None:
     noise = NOISE_LAWS[law]
-    whole = noise.whole(1.0, 1e-5)
-    aggregates, residual = noise.parts(1.0, 1e-5, share)
+    whole = noise.budget(1.0, 1e-5)
+    aggregates, residual = noise.split(1.0, 1e-5, share)
     if law == RADIAL:
         assert whole == 1.0
         assert residual == pytest.approx(share, rel=1e-8, abs=0.0)
     else:
         assert residual**2 == pytest.approx(share * whole**2, rel=1e-8, abs=0.0)
-    spent = noise.together(aggregates, residual)
+    spent = noise.total_cost(aggregates, residual)
     assert whole * (1 - 1.5e-9) < spent < whole * (1 - 0.6e-9)
-    std = noise.deviation(2.0, aggregates, 5)
+    std = noise.needed_std(2.0, aggregates, 5)
     assert std * aggregates == pytest.approx(2.0 * (math.sqrt(6) if law == RADIAL else 1.0))
     with mpmath.workdps(40):
-        spread = mpmath.mpf(noise.spread(5))
+        spread = mpmath.mpf(noise.std(5))
         assert mpmath.mpf(std) * mpmath.mpf(aggregates) >= 2 * spread
         assert mpmath.mpf(std) * mpmath.mpf(aggregates) <= 2 * spread * (1 + mpmath.mpf(2) ** -50)
-    deviation = noise.residual_deviation(3.0, residual)
+    deviation = noise.needed_residual_std(3.0, residual)
     assert (deviation is None) is (share == 0.0)
     if deviation is not None:
         root = math.sqrt(2) if law == RADIAL else 1.0
         assert deviation * residual == pytest.approx(3.0 * root)
-        assert deviation >= mpmath.mpf(noise.residual_spread) * 3 / mpmath.mpf(residual)
+        assert deviation >= mpmath.mpf(noise.residual_std) * 3 / mpmath.mpf(residual)
 
 
 def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> None:

@@ -15,6 +15,7 @@ from labeldp.accounting.sketch import DatasetBounds
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
 from labeldp.mechanisms.forecast import bag_sizes
+from labeldp.mechanisms.options import WtdFlagOptions
 from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
 from labeldp.planning import MOST_NUMBERS, check_memory
 from labeldp.sampling.streams import normals, public_stream, words
@@ -71,11 +72,11 @@ def test_at_the_noise_of_a_size_half_of_the_bags_pass_at_once(fraction: float) -
 
 
 def test_sizes_of_bags_are_powers_of_two_that_leave_enough_bags() -> None:
-    assert list(noisy.candidates(100, 10)) == [2, 4, 8]
-    assert list(noisy.candidates(100, 25)) == [2, 4]
-    assert list(noisy.candidates(100, 26)) == [2]
-    assert list(noisy.candidates(100, 51)) == []
-    assert list(noisy.candidates(10**9, 1))[-1] == 16384
+    assert list(noisy.candidate_sizes(100, 10)) == [2, 4, 8]
+    assert list(noisy.candidate_sizes(100, 25)) == [2, 4]
+    assert list(noisy.candidate_sizes(100, 26)) == [2]
+    assert list(noisy.candidate_sizes(100, 51)) == []
+    assert list(noisy.candidate_sizes(10**9, 1))[-1] == 16384
 
 
 def test_sizes_of_bags_grow_in_proportion_and_are_rounded_down() -> None:
@@ -117,17 +118,18 @@ def test_the_smallest_size_that_noise_makes_private() -> None:
 
 def test_a_file_holds_eight_bytes_for_each_number() -> None:
     """1 MB of 4 columns and a label: 25,000 aggregates."""
-    assert sizing.cap_from_size(1.0, 4) == 25_000
-    assert sizing.cap_from_size(2.0, 9) == 25_000
-    assert sizing.cap_from_size(1e9, 4) == 10**7
-    assert sizing.cap_from_size(39.99e-6, 4) == 0
+    assert sizing.most_bags_in(1.0, 4) == 25_000
+    assert sizing.most_bags_in(2.0, 9) == 25_000
+    assert sizing.most_bags_in(1e9, 4) == 10**7
+    assert sizing.most_bags_in(39.99e-6, 4) == 0
 
 
 def test_more_aggregates_than_anyone_could_use_are_refused() -> None:
-    sizing.check_number(10**7)
+    options = WtdFlagOptions()
+    sizing.WtdFlag()._check_bags(10**7, 3, options)
     words = r"^10,000,001 aggregates are too many; ask for 10,000,000 at most \(`bags`\)$"
     with pytest.raises(PlanError, match=words):
-        sizing.check_number(10**7 + 1)
+        sizing.WtdFlag()._check_bags(10**7 + 1, 3, options)
 
 
 def terms(mode: FloorMode = FloorMode.ADDED, rank: int = 3, **changes: Any) -> FloorParameters:

@@ -15,12 +15,14 @@ import pytest
 
 import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, choose as worth, scan
-from labeldp.choose import LEAST_KEPT
+from labeldp.choose import LEAST_KEPT, explained_mse
 from labeldp.cli.planning import MOST_NOTES
 from labeldp.data.source import Source
 from labeldp.learners.linear import release_quality
+from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.forecast import shrunken_ms
 from labeldp.mechanisms.notes import Note, sort_notes
+from labeldp.mechanisms.options import Encoding
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as run
 from tests.mechanisms.cases import CASES, NOISY, SAMPLED, small_plan
@@ -91,19 +93,22 @@ def test_what_shrunken_predictions_miss_is_what_the_posterior_mean_misses() -> N
 
 def test_what_is_kept_grows_with_the_budget_from_nothing_to_all() -> None:
     rows, _ = even(600)
-    shares = [made(rows, epsilon=e).kept for e in (0.001, 0.1, 1.0, 10.0, 1000.0)]
+    shares = [made(rows, epsilon=e).explained_share_kept for e in (0.001, 0.1, 1.0, 10.0, 1000.0)]
     assert shares == sorted(shares)
     assert shares[0] < 0
     assert shares[-1] > 0.99
-    assert made(rows, epsilon=0.1).kept > 1 - made(rows, epsilon=0.1).forecast.added_ms * 24
+    assert (
+        made(rows, epsilon=0.1).explained_share_kept
+        > 1 - made(rows, epsilon=0.1).forecast.added_ms * 24
+    )
 
 
 def test_a_stated_residual_leaves_no_more_to_explain_than_the_range_does() -> None:
     rows, _ = even(600)
     free, much = (made(rows, epsilon=5.0, residual_guess=guess) for guess in (None, 0.249))
-    assert free.explained_ms == pytest.approx(1 / 24, rel=1e-5)
-    assert much.explained_ms == pytest.approx(0.001, rel=1e-2)
-    assert much.kept < free.kept
+    assert explained_mse(free) == pytest.approx(1 / 24, rel=1e-5)
+    assert explained_mse(much) == pytest.approx(0.001, rel=1e-2)
+    assert much.explained_share_kept < free.explained_share_kept
 
 
 def test_a_plan_that_cannot_beat_the_constant_is_refused_with_cures_that_hold() -> None:
@@ -122,6 +127,12 @@ def test_a_plan_that_cannot_beat_the_constant_is_refused_with_cures_that_hold() 
     assert cured.explained_share_kept >= LEAST_KEPT
 
 
+def planned(plan: Plan, rows: Source) -> worth.Planned:
+    """The plan with the design that it rests on."""
+    engine = labeldp.LocalEngine(1)
+    return worth.Planned(plan, summarize_design(rows, engine=engine, encoding=Encoding()))
+
+
 def outlier(rows: int = 3000) -> Source:
     """One column gives one row all of its leverage; few rows have rare levels."""
     data = table(rows)
@@ -133,11 +144,12 @@ def outlier(rows: int = 3000) -> Source:
 def test_cures_are_planned_and_the_best_comes_first() -> None:
     rows, asked = outlier(), {"epsilon": 0.1, "delta": 1e-6}
     bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
-    found = worth.suggest_fixes(bad, rows, labeldp.LocalEngine(1), asked)
-    assert 2 <= len(found) <= worth.MOST
-    assert all(cure.plan.is_useful for cure in found)
-    assert [cure.plan.explained_share_kept for cure in found] == sorted(
-        (c.plan.explained_share_kept for c in found), reverse=True
+    engine = labeldp.LocalEngine(1)
+    found = worth.suggest_fixes(planned(bad, rows), asked, rows, engine)
+    assert 2 <= len(found) <= worth.MOST_SUGGESTIONS
+    assert all(worth.is_useful(cure.plan) for cure in found)
+    assert [worth.explained_share_kept(cure.plan) for cure in found] == sorted(
+        (worth.explained_share_kept(c.plan) for c in found), reverse=True
     )
 
 
@@ -148,18 +160,16 @@ def test_too_few_aggregates_are_cured_by_leaving_their_number_out() -> None:
 
 def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
     rows = outlier(400)
-    bench = worth._Replanner(
-        labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", anyway=True),
-        rows,
-        labeldp.LocalEngine(1),
-        {"epsilon": 0.2, "delta": 1e-6},
-    )
+    bad = labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", anyway=True)
+    asked = {"epsilon": 0.2, "delta": 1e-6}
+    design = planned(bad, rows).design
+    bench = worth._Replanner(bad, design, asked, rows, labeldp.LocalEngine(1))
     words = [cure.words for cure in bench.encodings()]
     assert "`drop='income'`" in words
     plans = {cure.words: cure.plan for cure in bench.encodings()}
     assert "income" not in plans["`drop='income'`"].features.columns
     better = plans["`drop='income'`"].forecast.added_ms
-    assert better < 0.5 * bench.made.forecast.added_ms
+    assert better < 0.5 * bench.plan.forecast.added_ms
 
 
 def test_a_wide_table_is_not_planned_again_and_again() -> None:
@@ -173,7 +183,11 @@ def test_a_wide_table_is_not_planned_again_and_again() -> None:
     asked = {"epsilon": 0.2, "delta": 1e-6}
     bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
     assert len(bad.features.names) <= 60
-    assert not list(worth._Replanner(bad, rows, labeldp.LocalEngine(1), asked).encodings())
+    assert not list(
+        worth._Replanner(
+            bad, planned(bad, rows).design, asked, rows, labeldp.LocalEngine(1)
+        ).encodings()
+    )
 
 
 def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:
@@ -181,7 +195,7 @@ def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -
     bad, good = made(rows), made(rows, epsilon=8.0)
     assert (bad.anyway, good.anyway) == (True, False)
     assert Plan.from_json(bad.to_json()).anyway
-    assert bad.verdict in bad.warnings
+    assert bad.utility_message in bad.warnings
     assert bad.release(rows).certificate["anyway"] is True
     assert good.release(rows).certificate["anyway"] is False
     bad.release_to(tmp_path / "r", rows)

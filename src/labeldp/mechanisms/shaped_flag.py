@@ -316,6 +316,11 @@ class ShapedFlagClaim(NoiseClaim):
         return self.width * self.length / self.scale * _UP, residual * _UP
 
     @property
+    def total_cost(self) -> float:
+        """What both cost together."""
+        return self.noise.total_cost(*self.costs)
+
+    @property
     def privacy_profile(self) -> PrivacyProfile:
         return self.noise.profile(*self.costs, self.bags)
 
@@ -736,7 +741,7 @@ class ShapedFlag(Mechanism):
         exponent = release.certificate["numerics"]["label_exponent"]
         yield from check_label_exponent(claim.label_range, features.intercept, exponent)
         budget = claim.noise.budget(claim.epsilon, claim.delta)
-        if claim.noise.total_cost(*claim.costs) < budget * (1 - _BUDGET_TOLERANCE):
+        if claim.total_cost < budget * (1 - _BUDGET_TOLERANCE):
             yield "certificate: the noise is not that of the budget"
         yield from self._check_residual(claim, release.certificate.get("residual_root"))
         weights = published_weights(release)
