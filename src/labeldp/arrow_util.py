@@ -1,7 +1,7 @@
-"""Values between Python and Arrow, without what imports pandas wherever it is installed.
+"""Conversions between NumPy and Arrow that do not import pandas.
 
-`pa.array`, `pa.scalar` (which kernels call on Python's values), `to_numpy` and `to_pandas_dtype`
-do, for a third of a second. And where Arrow's memory comes from.
+`pa.array`, `pa.scalar` (which Arrow's kernels call on Python values), `to_numpy` and
+`to_pandas_dtype` import pandas if it is installed, which takes a third of a second.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SIGNED = (pa.int8(), pa.int16(), pa.int32())
 
 
 def arrow_numbers(values: NDArray[Any]) -> pa.Array:
-    """The same numbers, not copied if they are contiguous."""
+    """Return an Arrow array of the same numbers, without a copy if they are contiguous."""
     whole = np.ascontiguousarray(values)
     kind = pa.from_numpy_dtype(whole.dtype)
     return pa.Array.from_buffers(kind, len(whole), [None, pa.py_buffer(whole)])
 
 
 def numpy_numbers(array: pa.Array) -> NDArray[Any]:
-    """The same numbers or truth values, not copied if none is null; else floats, NaN for null."""
+    """Return the numbers or truth values of an array: a view, or floats with NaN for null."""
     if pa.types.is_boolean(array.type):
         bits = numpy_numbers(array.cast(pa.uint8()))
         return bits if array.null_count else bits.astype(bool)
@@ -43,7 +43,7 @@ def numpy_numbers(array: pa.Array) -> NDArray[Any]:
 
 
 def arrow_words(words: Sequence[str], kind: pa.DataType) -> pa.Array:
-    """Text as an array of one of Arrow's types of text."""
+    """Return texts as an array of one of Arrow's string types."""
     letters = [word.encode() for word in words]
     ends = np.cumsum([0, *map(len, letters)], dtype=np.int32)
     buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(letters))
@@ -51,23 +51,23 @@ def arrow_words(words: Sequence[str], kind: pa.DataType) -> pa.Array:
 
 
 def no_value(kind: pa.DataType) -> pa.Scalar:
-    """Null, of a type."""
+    """Return the null of a type."""
     return pa.nulls(1, kind)[0]
 
 
 def column_numbers(column: pa.ChunkedArray) -> NDArray[Any]:
-    """All numbers of a column, copied."""
+    """Return all numbers of a column, copied."""
     whole = [numpy_numbers(chunk) for chunk in column.chunks]
     return np.concatenate(whole) if whole else numpy_numbers(column.combine_chunks())
 
 
 def integer_kind(kind: pa.DataType) -> np.dtype[Any]:
-    """NumPy's name of an integer type."""
+    """Return the NumPy type of an Arrow integer type."""
     return np.dtype(str(kind))
 
 
 def narrow_integers(column: pa.Array) -> pa.Array:
-    """The same integers, as narrow as their values allow."""
+    """Return the same integers in the narrowest type that holds them."""
     if column.type.bit_width == 8:
         return column
     ends = pc.min_max(column).as_py()
@@ -81,7 +81,7 @@ def narrow_integers(column: pa.Array) -> pa.Array:
 
 
 def cast_integers(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Arrow's cast; NumPy's where it can, whose memory is touched several times faster."""
+    """Cast integers; by NumPy if none is null, because that is several times faster."""
     if column.null_count:
         return column.cast(kind, safe=False)
     return arrow_numbers(numpy_numbers(column).astype(integer_kind(kind), copy=False))
@@ -93,10 +93,10 @@ def same_dictionary(one: pa.Array, other: pa.Array | None) -> bool:
 
 
 def avoid_large_pages() -> None:
-    """Let Arrow take memory from jemalloc where it would from mimalloc, if nobody chose that.
+    """Let Arrow use jemalloc instead of mimalloc, unless the user chose a memory pool.
 
-    mimalloc asks Linux for pages of 2 MiB. Where it has few, as on a virtual machine, to get them
-    takes longer than the pass that fills them.
+    mimalloc asks Linux for pages of 2 MiB. Where these are scarce, as on a virtual machine,
+    getting them takes longer than the pass that fills them.
     """
     chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ
     asks = sys.platform == "linux" and pa.default_memory_pool().backend_name == "mimalloc"

@@ -1,8 +1,9 @@
-"""Writing so that a reader sees the old state or the new one, never a half; JSON, read strictly.
+"""Atomic files and directories, strict JSON, checks of paths and of JSON values.
 
-A file or directory is filled under a hidden name beside its target, for its owner alone, and is
-renamed when complete; a crash leaves at most the hidden one, which the next write of the same
-target removes. What other targets left in the same place is named, not touched.
+A file or directory is written under a hidden name beside its target, readable by its owner only,
+and renamed when it is complete. A crash leaves at most the hidden one; the next write of the same
+target removes it. Hidden ones of other targets in the same directory are named in a warning, not
+removed.
 """
 
 from __future__ import annotations
@@ -25,56 +26,31 @@ from labeldp.errors import LabelDPWarning, ReleaseError
 
 Check = Callable[[Any], bool]
 _LONGEST_NAME = 220
-"""Of a new file: its hidden name is longer, and most disks take 255 bytes."""
+"""Bytes; the hidden name is longer, and most file systems allow 255."""
 
-__all__ = [
-    "Check",
-    "canonical_json",
-    "check_regular_file",
-    "check_target",
-    "is_count",
-    "is_directory",
-    "is_flag",
-    "is_number",
-    "is_positive",
-    "is_text",
-    "is_whole",
-    "json_digest",
-    "list_of",
-    "new_directory",
-    "new_path",
-    "optional",
-    "parse_json",
-    "path_problem",
-    "read_json",
-    "read_small",
-    "refuse_existing",
-    "written",
-]
-
-_HALF = re.compile(r"\..+\.partial-(\d+)", re.DOTALL)
-"""Hidden names and the process that each belongs to."""
-_OTHERS = 0o077
-_SMALL = 1 << 20
+_PARTIAL_NAME = re.compile(r"\..+\.partial-(\d+)", re.DOTALL)
+"""A hidden name and the id of the process that wrote it."""
+_GROUP_AND_OTHERS = 0o077
+_SMALL_FILE = 1 << 20
 
 written: list[Path] = []
-"""Targets that took their names in this process: what a command that is stopped has done."""
+"""Targets written by this process; a command that is stopped reports them."""
 
 
 def canonical_json(value: Any) -> str:
-    """The one text of a JSON value: sorted keys, no spaces, exact floats, no NaN."""
+    """Return the canonical text of a JSON value: sorted keys, no spaces, exact floats, no NaN."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
     )
 
 
 def json_digest(value: Any) -> str:
-    """SHA-256 of the canonical text."""
+    """Return the SHA-256 of the canonical text."""
     return hashlib.sha256(canonical_json(value).encode(errors="surrogatepass")).hexdigest()
 
 
 def parse_json(text: str) -> Any:
-    """Parse strictly: no NaN, no number beyond doubles, no name twice in an object."""
+    """Parse JSON strictly: no NaN, no number beyond doubles, no repeated name in an object."""
     return json.loads(
         text,
         parse_constant=_no_constant,
@@ -85,10 +61,10 @@ def parse_json(text: str) -> Any:
 
 
 def path_problem(path: Path) -> str | None:
-    """Why a path cannot be used, if so; one that is not there can.
+    """Return why a path cannot be used, or None; a path that does not exist can be used.
 
-    Only ordinary files are opened, since a pipe or a device may never end; and Arrow opens only
-    names that are UTF-8.
+    Only ordinary files are opened, because a pipe or a device may never end, and only names in
+    UTF-8, because Arrow opens no others.
     """
     try:
         str(path).encode()
@@ -106,7 +82,7 @@ def path_problem(path: Path) -> str | None:
 
 
 def is_directory(path: Path) -> bool:
-    """Whether it is one; a name that no file can have is none (`Path.is_dir` raises)."""
+    """Tell whether a directory exists; unlike `Path.is_dir` this never raises."""
     return os.path.isdir(path)
 
 
@@ -121,7 +97,7 @@ def check_regular_file(path: Path) -> None:
 
 
 def read_json(path: Path, most: int | None = None) -> Any:
-    """Parse a JSON file, of at most so many bytes, or say in one line why not."""
+    """Parse a JSON file of at most `most` bytes; raise a ReleaseError of one line if that fails."""
     reason = path_problem(path)
     if reason is not None:
         raise ReleaseError(f"{path}: {reason}")
@@ -138,20 +114,20 @@ def read_json(path: Path, most: int | None = None) -> Any:
 
 
 def read_small(path: Path) -> bytes:
-    """A file of a page or two, such as a key; one line if it is no such file."""
+    """Return the bytes of a small file, such as a key; raise a ReleaseError if that fails."""
     reason = path_problem(path)
     try:
         if reason is not None:
             raise ReleaseError(f"{path}: {reason}")
-        if path.stat().st_size > _SMALL:
-            raise ReleaseError(f"{path} has more than {_SMALL:,} bytes; give another file")
+        if path.stat().st_size > _SMALL_FILE:
+            raise ReleaseError(f"{path} has more than {_SMALL_FILE:,} bytes; give another file")
         return path.read_bytes()
     except OSError as problem:
         raise ReleaseError(f"{path} cannot be read: {problem.strerror}; check the path") from None
 
 
 def is_text(value: Any) -> bool:
-    """Text. This and those below tell what a value that was read from JSON is."""
+    """Tell whether a JSON value is text; the functions below check other types."""
     return isinstance(value, str)
 
 
@@ -193,7 +169,7 @@ def optional(check: Check) -> Check:
 
 @contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
-    """A directory to fill; it takes its name only when the block ends without an error."""
+    """Yield a directory to fill; it gets its name only if the block ends without an error."""
     with _partial(target) as partial:
         partial.mkdir()
         with _hidden(partial):
@@ -204,9 +180,9 @@ def new_directory(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_path(target: Path, *, private: bool = False) -> Iterator[Path]:
-    """A file to write; it takes its name only when the block ends without an error.
+    """Yield a file to write; it gets its name only if the block ends without an error.
 
-    Its owner alone reads it until then and, if it is `private`, ever after.
+    Until then only its owner can read it; if it is `private`, afterwards too.
     """
     with _partial(target) as partial:
         partial.touch()
@@ -216,16 +192,16 @@ def new_path(target: Path, *, private: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _hidden(partial: Path, private: bool = False) -> Iterator[None]:
-    """What is not whole is nobody else's to read; the mode that is usual here comes at the end."""
+    """Let only the owner read an incomplete file; restore the usual mode at the end."""
     usual = stat.S_IMODE(partial.stat().st_mode)
-    partial.chmod(usual & ~_OTHERS)
+    partial.chmod(usual & ~_GROUP_AND_OTHERS)
     yield
     if not private:
         partial.chmod(usual)
 
 
 def check_target(target: Path) -> None:
-    """Refuse a place that cannot be written to: ask before the work, not after it."""
+    """Refuse a target that cannot be written; call it before the work, not after it."""
     reason = path_problem(target.parent)
     if reason is None and len(os.fsencode(target.name)) > _LONGEST_NAME:
         reason = f"the name has more than {_LONGEST_NAME} bytes; choose a shorter one"
@@ -242,14 +218,14 @@ def check_target(target: Path) -> None:
 
 
 def refuse_existing(target: Path) -> None:
-    """A release is never overwritten: it has been paid for."""
+    """Refuse to overwrite anything: a release has cost privacy budget."""
     if target.exists() or target.is_symlink():
         raise ReleaseError(f"{target} already exists; choose another name (nothing is overwritten)")
 
 
 @contextmanager
 def _partial(target: Path) -> Iterator[Path]:
-    """A hidden name beside the target, renamed to it at the end or removed."""
+    """Yield a hidden name beside the target, which is renamed at the end or removed on error."""
     check_target(target)
     parent = target.absolute().parent
     _remove_orphans(parent, target.name)
@@ -258,20 +234,20 @@ def _partial(target: Path) -> Iterator[Path]:
         yield partial
         _sync(partial)
         refuse_existing(target)
-        written.append(target)  # whoever is told of it looks whether it is there
+        written.append(target)  # readers check that it exists
         partial.rename(target)
         _sync(parent)
     except OSError as problem:
-        raise ReleaseError(_why(target, problem)) from problem
+        raise ReleaseError(_write_error(target, problem)) from problem
     finally:
         _remove(partial)
 
 
 def _remove_orphans(parent: Path, name: str) -> None:
-    """What a dead process left; our own number is one too, as in a restarted container."""
+    """Remove what a dead process left; our own id counts as dead, as in a restarted container."""
     for orphan in parent.iterdir():
-        half = _HALF.fullmatch(orphan.name)
-        if half is None or _alive(int(half[1])):
+        match = _PARTIAL_NAME.fullmatch(orphan.name)
+        if match is None or _alive(int(match[1])):
             continue
         if orphan.name.startswith(f".{name}.partial-"):
             _remove(orphan)
@@ -287,7 +263,7 @@ def _remove_orphans(parent: Path, name: str) -> None:
 
 
 def _alive(process: int) -> bool:
-    """Whether another process has this number; yes where that cannot be known."""
+    """Tell whether another process has this id; True where that cannot be known."""
     here = Path("/proc")
     return process != os.getpid() and (not here.exists() or (here / str(process)).exists())
 
@@ -307,7 +283,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _why(target: Path, problem: OSError) -> str:
+def _write_error(target: Path, problem: OSError) -> str:
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{target} was not written: the disk is full; free space and run again"
     if problem.errno == errno.EFBIG:
@@ -323,7 +299,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _finite(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader of numbers that refuses those which are no doubles."""
+    """Return a parser of numbers that refuses those beyond doubles."""
 
     def number(text: str) -> Any:
         value = read(text)
@@ -335,7 +311,7 @@ def _finite(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; parsers take the last of two equal names, people read the first."""
+    """Return an object; refuse repeated names: parsers take the last, people read the first."""
     if len(found := dict(pairs)) < len(pairs):
         raise ValueError("an object has a name twice")
     return found

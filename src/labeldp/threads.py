@@ -1,4 +1,4 @@
-"""Work done ahead by threads, answers in order, few of them waiting: memory stays bounded."""
+"""Threads: how many may be used, and a map over items that keeps their order."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-_ROOM = 1000
-"""MB of addresses for each thread, where they are limited."""
+_MB_PER_THREAD = 1000
+"""Address space for each thread, where it is limited."""
 
 
-def workers(wanted: int = 0) -> int:
-    """So many threads (0: one for each core that this process may use), as far as there is room.
+def thread_count(wanted: int = 0) -> int:
+    """Return the number of threads to use; 0 asks for one for each core of this process.
 
-    OpenBLAS takes room for each thread that computes, and ends the process where it gets none: no
-    error could be caught.
+    Under a limit of address space there are fewer: OpenBLAS reserves memory for each thread that
+    computes, and ends the process without an error that could be caught if it gets none.
     """
-    limit, wanted = addresses(), wanted or _cores()
-    return wanted if limit is None else max(1, min(wanted, limit // _ROOM))
+    limit, wanted = address_limit_mb(), wanted or _cores()
+    return wanted if limit is None else max(1, min(wanted, limit // _MB_PER_THREAD))
 
 
-def addresses() -> int | None:
-    """MB of addresses that this process may use; None: no limit was set (ulimit -v, -d)."""
+def address_limit_mb() -> int | None:
+    """Return the MB of address space this process may use; None without limit (ulimit -v, -d)."""
     try:
         import resource
     except ImportError:  # not on this system
@@ -43,25 +43,26 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def in_order(
+def map_in_order(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Generator[Result, None, None]:
-    """work(item) for every item, in their order; one thread means the caller's own.
+    """Yield work(item) for every item, in order; with one thread in the caller's own.
 
-    At most `threads` + 1 answers are under way or waiting. However the loop over them is left
-    (an error in `work` or in the loop, an interrupt), no thread outlives it if it is closed.
+    At most `threads` + 1 answers are computed ahead, so that memory stays bounded. No thread
+    outlives the generator once it is closed, however the loop over it ends (an error in `work` or
+    in the loop, an interrupt).
     """
     if threads <= 1:
         yield from map(work, items)
         return
     pool = ThreadPoolExecutor(threads, thread_name_prefix="labeldp")
     try:
-        coming: deque[Future[Result]] = deque()
+        pending: deque[Future[Result]] = deque()
         for item in items:
-            coming.append(pool.submit(work, item))
-            if len(coming) > threads:
-                yield coming.popleft().result()
-        while coming:
-            yield coming.popleft().result()
+            pending.append(pool.submit(work, item))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

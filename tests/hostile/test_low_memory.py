@@ -79,8 +79,8 @@ def test_threads_share_what_room_there_is(monkeypatch: pytest.MonkeyPatch) -> No
     """Each that computes takes room in OpenBLAS, which ends the process where it gets none."""
     monkeypatch.setattr(pool, "_cores", lambda: 8)
     for limit, wanted, threads in ((None, 0, 8), (700, 0, 1), (700, 5, 1), (3100, 0, 3)):
-        monkeypatch.setattr(pool, "addresses", lambda limit=limit: limit)
-        assert pool.workers(wanted) == threads
+        monkeypatch.setattr(pool, "address_limit_mb", lambda limit=limit: limit)
+        assert pool.thread_count(wanted) == threads
 
 
 @pytest.mark.hostile

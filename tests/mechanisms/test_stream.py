@@ -24,7 +24,7 @@ from labeldp.passes.engine import Progress, quiet
 from labeldp.release.digest import Digest, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, words
-from labeldp.threads import in_order
+from labeldp.threads import map_in_order
 from tests.plans import plan
 from tests.tables import source
 from tests.test_law import Sketcher, table
@@ -171,7 +171,7 @@ def test_answers_come_in_order_and_few_wait(threads: int) -> None:
         made.append(item)
         return item * item
 
-    for seen, answer in enumerate(in_order(work, range(40), threads)):
+    for seen, answer in enumerate(map_in_order(work, range(40), threads)):
         assert answer == seen * seen
         assert len(made) <= seen + 1 + threads
     assert not working()
@@ -186,12 +186,12 @@ def test_an_error_in_a_thread_is_raised_in_its_turn_and_ends_all(threads: int) -
 
     seen = []
     with pytest.raises(MemoryError, match="block 5"):
-        seen.extend(in_order(work, range(1000), threads))
+        seen.extend(map_in_order(work, range(1000), threads))
     assert not working()
 
 
 def test_leaving_early_ends_all() -> None:
-    with closing(in_order(lambda item: item, range(10**9), 3)) as answers:
+    with closing(map_in_order(lambda item: item, range(10**9), 3)) as answers:
         assert [next(answers) for _ in range(4)] == [0, 1, 2, 3]
         assert working()
     assert not working()

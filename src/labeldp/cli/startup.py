@@ -16,7 +16,7 @@ from contextlib import suppress
 from importlib.util import LazyLoader, find_spec, module_from_spec
 
 from labeldp.errors import InputError
-from labeldp.threads import addresses
+from labeldp.threads import address_limit_mb
 
 LATE_MODULES = ("numpy.f2py", "numpy.testing")
 OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), free some, or read with fewer `threads`"
@@ -35,7 +35,7 @@ _M_ARENA_MAX = -8  # of mallopt
 def prepare() -> None:
     """Set all of this up; settings of the user's environment stay."""
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")  # log₂ of clock ticks; default 26
-    limit = addresses()
+    limit = address_limit_mb()
     if limit is not None:
         if limit < least_megabytes():
             raise InputError(

@@ -104,7 +104,7 @@ from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
-from labeldp.threads import in_order, workers
+from labeldp.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -440,7 +440,7 @@ class WtdFlag(Mechanism):
         draw: Callable[..., Generator[Aggregates, None, None]] = (
             draw_compact
             if claim.compact
-            else partial(draw_aggregates, threads=workers(engine.threads))
+            else partial(draw_aggregates, threads=thread_count(engine.threads))
         )
         blocks = draw(
             factor,
@@ -656,7 +656,7 @@ def draw_aggregates(
         return Aggregates(features, np.ldexp(codes, sampler.exponent))
 
     with threadpool_limits(1, "blas"):  # the threads here are enough
-        yield from in_order(block, range(-(-bags // rows)), min(threads, _MOST_THREADS))
+        yield from map_in_order(block, range(-(-bags // rows)), min(threads, _MOST_THREADS))
 
 
 def _times_triangle(left: Reals, upper: Reals) -> Reals:

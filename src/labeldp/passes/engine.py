@@ -26,7 +26,7 @@ from labeldp.passes.accumulator import (
     one_or_all,
 )
 from labeldp.passes.memory import Memory
-from labeldp.threads import workers
+from labeldp.threads import thread_count
 
 MOST_THREADS = 1024
 _MOST_STATE_BYTES = 1 << 30
@@ -156,7 +156,7 @@ class _LocalPass:
     def _run(self, advance: Callable[[int], None]) -> None:
         """Let every thread add some of the batches; fewer threads if their states are large."""
         most = max(1, _MOST_STATE_BYTES // max(1, self._requirements.state_bytes))
-        count = min(workers(self._engine.threads), most)
+        count = min(thread_count(self._engine.threads), most)
         stream = BatchStream(self._parts, advance)
         with ThreadPoolExecutor(count) as pool, stream.stopping():
             jobs = [pool.submit(self._states, stream) for _ in range(count)]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_words, numpy_numbers
 from labeldp.data.columns import is_text
-from labeldp.threads import workers
+from labeldp.threads import thread_count
 
 
 class Batched(Protocol):
@@ -47,7 +47,7 @@ class Digest:
         self._columns = [
             [hashlib.sha256() for _ in range(1 + is_text(kind))] for kind in schema.types
         ]
-        self._threads = max(1, min(workers(), len(self._columns)))
+        self._threads = max(1, min(thread_count(), len(self._columns)))
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="labeldp digest")
         self._pending: list[Future[None]] = []
 
