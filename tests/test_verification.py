@@ -30,7 +30,7 @@ from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_cla
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.release.certificate import LIBRARIES, FloorOutcome, certify, claimed_fields, seal
 from labeldp.release.digest import table_digest
-from labeldp.release.form import malformed
+from labeldp.release.form import schema_problems
 from labeldp.release.parquet_form import METADATA_KEY
 from labeldp.release.pending import certificate_text
 from labeldp.sampling.rounded_noise import grid_for
@@ -153,7 +153,7 @@ def test_a_certificate_conforms_to_its_schema(measured: Path, quick: Path) -> No
     jsonschema.Draft202012Validator.check_schema(certificate_schema())
     for folder in (measured, quick):
         jsonschema.validate(read(folder), certificate_schema())
-        assert list(malformed(read(folder))) == []
+        assert list(schema_problems(read(folder))) == []
 
 
 @pytest.mark.parametrize(
@@ -614,14 +614,14 @@ def test_we_are_stricter_about_whole_numbers(quick: Path) -> None:
     """JSON Schema takes 60.0 for an integer; a certificate says 60."""
     forged = altered(read(quick), ("bags",), 60.0)
     assert jsonschema.Draft202012Validator(certificate_schema()).is_valid(forged)
-    assert list(malformed(forged)) == ["certificate.bags must be integer"]
+    assert list(schema_problems(forged)) == ["certificate.bags must be integer"]
 
 
 def test_what_breaks_the_schema_is_said_in_a_line_each(quick: Path) -> None:
     certificate = read(quick)
     del certificate["epsilon"], certificate["software"]["name"]
     forged = certificate | {"rows": "many", "extra": 1, "form": "other"}
-    assert sorted(malformed(forged)) == [
+    assert sorted(schema_problems(forged)) == [
         "certificate.epsilon is missing",
         "certificate.extra is not a field of a certificate",
         "certificate.form must be one of ['rows', 'compact']",

@@ -1,9 +1,15 @@
-"""Recheck a release from its public files alone.
+"""Verify a release from its public files alone.
 
-Everything that follows from the claim is computed again with numpy and scipy and compared:
-texts and counts to the letter, numbers to a relative 1e-6, and δ at the claimed ε must not
-exceed the claimed δ. Digests tie the certificate to the aggregates and the feature map, and
-the aggregates must look like draws from the law that the claim rests on.
+The checks, in this order:
+
+1. the files have the form of a release (`release.form.form_problems`);
+2. seal, digests and signatures match the contents (`release.form.content_problems`);
+3. the required keys have signed (`_key_problems`);
+4. what follows from the claim is computed again: texts and counts must be equal, numbers agree to
+   a relative 1e-6, and δ at the claimed ε must not exceed the claimed δ (`_claim_problems`);
+5. the published numbers look like draws from the distribution that the claim states (`check` of
+   the mechanism);
+6. if the table is given, its features are those of the release (`_table_problems`).
 """
 
 from __future__ import annotations
@@ -27,36 +33,39 @@ from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.passes.engine import Engine, engine_for
 from labeldp.release.certificate import Claim, FloorOutcome, claimed_fields, randomness_fields
 from labeldp.release.files import Release
-from labeldp.release.form import altered, misshapen
+from labeldp.release.form import content_problems, form_problems
 from labeldp.release.rows import public_rows
 from labeldp.release.statement import SIGNATURES, Envelope
 
 _TOLERANCE = 1e-6
-_SHOWN = 5
-_MOST_SHOWN = 600
+"""Relative tolerance of recomputed numbers; libraries differ in the last digits."""
+_MOST_PROBLEMS = 5
+"""Most problems that are shown."""
+_MOST_LETTERS = 600
+"""Most letters of a problem."""
 
 
 @dataclass(frozen=True, repr=False)
 class Verification(ReprMixin):
-    """The answer: valid when nothing disagreed."""
+    """The result of `verify`: valid if there is no problem."""
 
     problems: tuple[str, ...]
     summary: str = ""
     weak: tuple[str, ...] = ()
-    """Why the guarantee, which holds, protects little; empty if it protects."""
+    """Reasons why the guarantee, which holds, protects little."""
     untested: tuple[str, ...] = ()
-    """What could not be tested here, though a forger might have changed it."""
+    """What was not tested, though a forger might have changed it."""
     signed_by: tuple[str, ...] = ()
-    """The names of keys that were asked for and did sign."""
+    """Names of the required keys, which all signed."""
 
     @property
     def valid(self) -> bool:
-        """Whether nothing disagreed."""
+        """Whether there is no problem."""
         return not self.problems
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        facts = [("problem", text) for text in self.problems[:_SHOWN]]
-        more = len(self.problems) - _SHOWN
+        facts = [("problem", text) for text in self.problems[:_MOST_PROBLEMS]]
+        more = len(self.problems) - _MOST_PROBLEMS
         facts += [("", f"and {more} more")] if more > 0 else []
         facts += [("weak", text) for text in self.weak]
         facts += [("not tested", text) for text in self.untested]
@@ -79,7 +88,7 @@ def verify(
     *,
     keys: Sequence[Key] = (),
 ) -> Verification:
-    """Recheck a release from its public files alone.
+    """Verify a release from its public files alone.
 
     Parameters
     ----------
@@ -114,24 +123,32 @@ def verify(
     True
     """
     if isinstance(directory, Release):
-        return _in_memory(directory, data, engine, keys)
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "release"
+            directory.save(folder)
+            return verify(folder, data, engine, keys=keys)
     folder = to_path("directory", directory)
     if not is_directory(folder):
         raise ReleaseError(f"{folder} is not a release directory; name the one it was saved in")
     try:
         release = Release.load(folder, verify=False)
     except InputError as problem:
-        return Verification((_shown(str(problem)),))
-    certificate = release.certificate
-    problems = misshapen(folder, release)
+        return Verification((_one_line(str(problem)),))
+    # The other checks, and the summary, rely on the form of the certificate.
+    problems = form_problems(folder, release)
     if problems:
-        return Verification(tuple(map(_shown, problems)))
+        return Verification(tuple(map(_one_line, problems)))
     envelope = Envelope.of(folder)
-    problems = [*altered(folder, release), *_unsigned(envelope, keys), *_claim(release)]
+    problems = [
+        *content_problems(folder, release),
+        *_key_problems(envelope, keys),
+        *_claim_problems(release),
+    ]
     if data is not None and not problems:
-        problems = _table(release, data, engine)
+        problems = _table_problems(release, data, engine)
+    certificate = release.certificate
     if problems:
-        return Verification(tuple(map(_shown, problems)), _summary(certificate))
+        return Verification(tuple(map(_one_line, problems)), _summary(certificate))
     return Verification(
         (),
         _summary(certificate),
@@ -141,13 +158,14 @@ def verify(
     )
 
 
-def _shown(problem: str) -> str:
-    """In one line of sober length: names in forged files may hold anything."""
-    plain = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in problem)
-    return plain if len(plain) <= _MOST_SHOWN else f"{plain[:_MOST_SHOWN]}…"
+def _one_line(problem: str) -> str:
+    """Return a problem as one short line: names in forged files may hold anything."""
+    text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in problem)
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
 
 
-def _unsigned(envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
+def _key_problems(envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
+    """Yield which of the required keys did not sign."""
     for key in keys:
         if envelope is None:
             yield f"it is not signed, by {key.name} or anyone: {SIGNATURES} is missing"
@@ -156,27 +174,19 @@ def _unsigned(envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
 
 
 def _untested(release: Release, envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
-    """What a valid release leaves open."""
+    """Yield what was not tested in a valid release."""
     yield from mechanism_named(release.certificate["mechanism"]).not_checked(release)
     if envelope is not None and not keys:
         count = len(envelope.signatures)
         yield f"whose the {count} signature{'s' * (count > 1)} may be: give public keys (`key`)"
 
 
-def _in_memory(
-    release: Release, data: Any, engine: Engine | None, keys: Sequence[Key]
-) -> Verification:
-    with TemporaryDirectory() as place:
-        folder = Path(place) / "release"
-        release.save(folder)
-        return verify(folder, data, engine, keys=keys)
-
-
 def _summary(certificate: dict[str, Any]) -> str:
-    told: tuple[str, ...] = ()
+    """Return size, guarantee and mechanism of a release in one line."""
+    details: tuple[str, ...] = ()
     with suppress(KeyError, TypeError, ValueError):  # a section may be another mechanism's
-        told = mechanism_named(certificate["mechanism"]).describe(certificate).summary
-    how = ", ".join((f"{certificate['accountant']['name']} accountant", *told))
+        details = mechanism_named(certificate["mechanism"]).describe(certificate).summary
+    how = ", ".join((f"{certificate['accountant']['name']} accountant", *details))
     text = (
         f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} "
         f"row{'s' * (certificate['bag_size'] != 1)}, "
@@ -187,11 +197,11 @@ def _summary(certificate: dict[str, Any]) -> str:
     return f"{text}; {warning}" if warning else text
 
 
-def _table(release: Release, data: Any, engine: Engine | None) -> list[str]:
-    """Where a table's features contradict the release, or cannot be read as its features are."""
+def _table_problems(release: Release, data: Any, engine: Engine | None) -> list[str]:
+    """Return where the features of a table contradict the release."""
     check = mechanism_named(release.certificate["mechanism"]).check_features
     if isinstance(data, str | Path):
-        find(data)  # a path that leads nowhere is the reader's mistake
+        find(data)  # a wrong path is the caller's mistake, not a problem of the release
     try:
         source = data if isinstance(data, Source) else public_rows(release, data)
         return list(check(release, source, engine or engine_for(source)))
@@ -201,63 +211,77 @@ def _table(release: Release, data: Any, engine: Engine | None) -> list[str]:
         return [f"the table cannot be read as the release says: {problem}"]
 
 
-def _claim(release: Release) -> list[str]:
-    """What follows from the claim, computed again."""
+def _claim_problems(release: Release) -> list[str]:
+    """Return where the certificate contradicts its claim, or the tables do."""
     certificate = release.certificate
     try:
         claim = read_claim(certificate)
         with np.errstate(all="ignore"):  # forged numbers may be as large as doubles are
             return [
-                *_fields(claim, certificate),
+                *_field_problems(claim, certificate),
+                *_budget_problems(claim),
+                *_randomness_problems(certificate),
+                *_ledger_problems(claim, certificate["ledger"]),
                 *mechanism_named(certificate["mechanism"]).check(release),
             ]
     except (InputError, KeyError, TypeError, ValueError, ArithmeticError) as problem:
         return [f"certificate: the claim makes no sense: {problem}"]
 
 
-def _fields(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
-    """Every field that the claim determines, and the budget it must keep."""
+def _field_problems(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
+    """Compute again every field that the claim determines, and compare."""
     expected = claimed_fields(claim, FloorOutcome.of(certificate))
-    shown = {name: certificate.get(name) for name in expected}
+    stated = {name: certificate.get(name) for name in expected}
     if certificate["floor"] is not None:
+        # What the run measured does not follow from the claim.
         outcome = ("measured", "lower_bound", "added_variance")
-        shown["floor"] = {k: v for k, v in certificate["floor"].items() if k not in outcome}
-    yield from _differences(shown, expected, "certificate")
+        stated["floor"] = {k: v for k, v in certificate["floor"].items() if k not in outcome}
+    yield from _differences(stated, expected, "certificate")
     if certificate["numerics"]["aggregate_labels"] != claim.sampler_description:
         yield f"certificate: aggregate labels should be {claim.sampler_description}"
+
+
+def _budget_problems(claim: Claim) -> Iterator[str]:
+    """Check that δ(ε) of the claim, computed again, keeps the stated budget."""
     delta = claim.delta_at(claim.epsilon)
-    if not delta <= claim.delta:
+    if not delta <= claim.delta:  # also true for NaN
         yield (
             f"certificate: δ at ε = {claim.epsilon:g} is {delta:.3g}, "
             f"more than the claimed {claim.delta:g}"
         )
+
+
+def _randomness_problems(certificate: dict[str, Any]) -> Iterator[str]:
+    """Check that random numbers did not come from a seed."""
     if certificate["randomness"] != randomness_fields(private=True):
         yield "certificate: drawn from a seed for an experiment, so it is not private"
-    if certificate["ledger"] is not None:
-        yield from _debit(claim, certificate["ledger"])
 
 
-def _debit(claim: Claim, told: dict[str, Any]) -> Iterator[str]:
-    """What a ledger cannot have said, whatever stands in it: its first entry is no debit, and all
-    releases together cost no less than this one."""
-    if not 1 <= told["releases"] < told["entry"]:
+def _ledger_problems(claim: Claim, entry: dict[str, Any] | None) -> Iterator[str]:
+    """Yield what no ledger can have said, whatever its other entries are."""
+    if entry is None:
+        return
+    # The first entry of a ledger is its opening, not a release.
+    if not 1 <= entry["releases"] < entry["entry"]:
         yield "certificate.ledger: a ledger has more entries than releases"
-    if not claim.delta_at(told["epsilon"] * (1 + _TOLERANCE)) <= told["delta"]:
+    # All releases together cost no less than this one alone.
+    if not claim.delta_at(entry["epsilon"] * (1 + _TOLERANCE)) <= entry["delta"]:
         yield "certificate.ledger: the total is less than this release costs alone"
 
 
-def _differences(shown: Any, expected: Any, path: str) -> Iterator[str]:
-    if isinstance(expected, dict) and isinstance(shown, dict):
+def _differences(stated: Any, expected: Any, path: str) -> Iterator[str]:
+    """Yield where a JSON value differs from what was recomputed, with the path to the place."""
+    if isinstance(expected, dict) and isinstance(stated, dict):
         for name, value in expected.items():
-            yield from _differences(shown.get(name), value, f"{path}.{name}")
-    elif isinstance(expected, list) and isinstance(shown, list) and len(expected) == len(shown):
-        for place, (left, right) in enumerate(zip(shown, expected, strict=True)):
+            yield from _differences(stated.get(name), value, f"{path}.{name}")
+    elif isinstance(expected, list) and isinstance(stated, list) and len(expected) == len(stated):
+        for place, (left, right) in enumerate(zip(stated, expected, strict=True)):
             yield from _differences(left, right, f"{path}[{place}]")
-    elif not _close(shown, expected):
-        yield f"{path} is {shown!r}, recomputed {expected!r}"
+    elif not _agrees(stated, expected):
+        yield f"{path} is {stated!r}, recomputed {expected!r}"
 
 
-def _close(shown: Any, expected: Any) -> bool:
-    if isinstance(expected, float) and isinstance(shown, int | float):
-        return math.isclose(shown, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)
-    return type(shown) is type(expected) and bool(shown == expected)
+def _agrees(stated: Any, expected: Any) -> bool:
+    if isinstance(expected, float) and isinstance(stated, int | float):
+        return math.isclose(stated, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)
+    return type(stated) is type(expected) and bool(stated == expected)

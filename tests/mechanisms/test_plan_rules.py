@@ -36,7 +36,7 @@ from labeldp.planning import mark_plan_released
 from labeldp.release.about import read_about
 from labeldp.release.certificate import Person
 from labeldp.release.croissant import CROISSANT
-from labeldp.release.form import altered, misshapen
+from labeldp.release.form import content_problems, form_problems
 from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
@@ -433,16 +433,16 @@ def test_no_number_of_aggregates_adds_less_than_is_said() -> None:
 def test_files_that_do_not_belong_are_named_up_to_five(made: Plan, tmp_path: Path) -> None:
     release = made.release(source(400), randomness=Randomness.experiment(0))
     folder = saved(release, tmp_path / "r")
-    assert misshapen(folder, Release.load(folder)) == []
+    assert form_problems(folder, Release.load(folder)) == []
     for number in range(5):
         (folder / f"x{number}").write_text("")
     words = "is not part of the release: the certificate says nothing of it"
     five = [f"x{number} {words}" for number in range(5)]
     held = Release.load(folder, verify=False)
-    assert misshapen(folder, held) == five
+    assert form_problems(folder, held) == five
     for number in (5, 6):
         (folder / f"x{number}").write_text("")
-    assert misshapen(folder, held) == [*five, "2 more files are not part of the release"]
+    assert form_problems(folder, held) == [*five, "2 more files are not part of the release"]
 
 
 def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_pa
     folder = saved(release, tmp_path / "r")
 
     def asked(**changes: Any) -> list[str]:
-        return misshapen(folder, replace(release, certificate=release.certificate | changes))
+        return form_problems(folder, replace(release, certificate=release.certificate | changes))
 
     assert asked() == []
     assert asked(bags=41) == ["aggregates.parquet has 40 rows, the certificate says 41"]
@@ -469,11 +469,11 @@ def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_pa
     assert asked(about=said | {"name": " Wages "}) == told
     assert asked(about=said | {"missing": said["missing"][1:]}) == told
     short = replace(release, table=release.table.drop_columns([release.table.column_names[0]]))
-    (line,) = misshapen(folder, short)
+    (line,) = form_problems(folder, short)
     assert line.startswith("aggregates.parquet does not have the columns that it should: ")
     assert "(double, never missing)" in line or "(double)" in line
     other = pa.table({"x": [1.0]})
-    assert misshapen(folder, replace(release, table=other)) == [line]
+    assert form_problems(folder, replace(release, table=other)) == [line]
 
 
 def test_files_are_as_they_were_written_to_the_byte(made: Plan, tmp_path: Path) -> None:
@@ -481,7 +481,7 @@ def test_files_are_as_they_were_written_to_the_byte(made: Plan, tmp_path: Path) 
     release = made.release(source(400), randomness=Randomness.experiment(0))
     folder = saved(release, tmp_path / "r")
     held = Release.load(folder)
-    assert altered(folder, held) == []
+    assert content_problems(folder, held) == []
     for name, words in (
         (CROISSANT, "does not describe these files as labeldp does"),
         (CERTIFICATE, "is not as it was written (other spacing or order)"),
@@ -492,9 +492,9 @@ def test_files_are_as_they_were_written_to_the_byte(made: Plan, tmp_path: Path) 
         path.write_bytes(text.replace(b"\n ", b" \n", 1))
         assert len(path.read_bytes()) == len(text)
         assert path.read_bytes() != text
-        assert altered(folder, held) == [f"{name} {words}"]
+        assert content_problems(folder, held) == [f"{name} {words}"]
         path.write_bytes(text + b"\n")
-        assert altered(folder, held) == [f"{name} {words}"]
+        assert content_problems(folder, held) == [f"{name} {words}"]
         path.write_bytes(text)
 
 

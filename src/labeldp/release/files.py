@@ -23,7 +23,7 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import check_regular_file, is_directory, path_problem, read_json
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release.certificate import Certificate
-from labeldp.release.form import refuse_unsound
+from labeldp.release.form import check_as_written
 from labeldp.release.label_model import LabelModel, SketchedLabels
 from labeldp.release.parquet_form import StoredTable
 from labeldp.release.pending import (
@@ -258,7 +258,7 @@ class Release(ReprMixin):
         }
         release = cls(table, features, Certificate(certificate), files)
         if verify:
-            refuse_unsound(folder, release)
+            check_as_written(folder, release)
         return release
 
 

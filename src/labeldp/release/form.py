@@ -1,8 +1,10 @@
-"""Whether files are a release: what is seen without asking whether its claim is true.
+"""Checks that files form a release, whether or not its claim is true.
 
-All files are there and ordinary and none beside them, the certificate has the declared fields,
-tables have their columns and the form that we write, and digests and seal bind them together.
-`Release.load` refuses the rest; `verify` goes on from here.
+- `form_problems`: all files are there, and no others; the certificate follows its JSON schema;
+  tables have the right columns and numbers of rows, in Parquet files as labeldp writes them.
+- `content_problems`: seal, digests, copies of the certificate and signatures match the contents.
+
+`Release.load` refuses a release that fails one of them; `verify` also recomputes the claim.
 """
 
 from __future__ import annotations
@@ -38,13 +40,13 @@ from labeldp.release.statement import SIGNATURES, Envelope, signature_problems
 if TYPE_CHECKING:
     from labeldp.release.files import Release
 
-_MOST_TOLD = 5
-"""Files that do not belong to a release, by name."""
+_MOST_NAMED = 5
+"""Most files that are named because they do not belong to the release."""
 
 
-def refuse_unsound(folder: Path, release: Release) -> None:
-    """Refuse to read a release that is not as it was written."""
-    problems = misshapen(folder, release) or altered(folder, release)
+def check_as_written(folder: Path, release: Release) -> None:
+    """Refuse a release whose files are not as they were written together."""
+    problems = form_problems(folder, release) or content_problems(folder, release)
     if problems:
         raise ReleaseError(
             f"{folder} is not as it was written: {problems[0]}; `labeldp verify` says all, and "
@@ -52,59 +54,75 @@ def refuse_unsound(folder: Path, release: Release) -> None:
         )
 
 
-def misshapen(folder: Path, release: Release) -> list[str]:
-    """Why these files are no release, from all but their values; one question after the other."""
-    certificate = release.certificate
-    return (
-        list(malformed(certificate))
-        or [*_files(folder, certificate), *_layouts(release), *_roles(release)]
-        or [*_counts(release), *_forms(folder, release), *_envelope(folder)]
-    )
+def form_problems(folder: Path, release: Release) -> list[str]:
+    """Return why these files do not have the form of a release; no value of a table is read.
+
+    Each group of checks relies on those before it, so the first group with problems ends it.
+    """
+    problems = schema_problems(release.certificate)
+    if not problems:
+        problems = [
+            *_file_problems(folder, release.certificate),
+            *_column_problems(release),
+            *_role_problems(release),
+        ]
+    if not problems:
+        problems = [
+            *_count_problems(release),
+            *_parquet_problems(folder, release),
+            *_envelope_problems(folder),
+        ]
+    return problems
 
 
-def altered(folder: Path, release: Release) -> list[str]:
-    """What does not belong together in files that are a release; its description comes last,
-    since it differs wherever one of the others does."""
-    signed = signature_problems(folder, release.certificate)
-    problems = [*_seals(folder, release), *_contents(release), *signed]
-    return problems or list(_description(folder, release.certificate))
+def content_problems(folder: Path, release: Release) -> list[str]:
+    """Return where contents of files that have the form of a release contradict each other."""
+    problems = [
+        *_certificate_problems(folder, release),
+        *_feature_map_problems(folder, release),
+        *_section_problems(release.certificate),
+        *_digest_problems(release),
+        *signature_problems(folder, release.certificate),
+    ]
+    # The description is compared last: it also differs if one of the other files does.
+    return problems or list(_description_problems(folder, release.certificate))
 
 
-def _files(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
-    """Whether all files are those of the mechanism, and ordinary ones."""
+def _file_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
+    """Check that the folder has the files of the mechanism and no others."""
     tables = mechanism_named(certificate["mechanism"]).table_names
     known = {AGGREGATES, CERTIFICATE, FEATURES, CROISSANT, SIGNATURES, *map(file_name, tables)}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
-    for name in others[:_MOST_TOLD]:
+    for name in others[:_MOST_NAMED]:
         yield f"{name} is not part of the release: the certificate says nothing of it"
-    if others[_MOST_TOLD:]:
-        yield f"{len(others) - _MOST_TOLD} more files are not part of the release"
+    if others[_MOST_NAMED:]:
+        yield f"{len(others) - _MOST_NAMED} more files are not part of the release"
     try:
         check_regular_file(folder / CROISSANT)
     except ReleaseError as problem:
         yield str(problem)
 
 
-def _layouts(release: Release) -> Iterator[str]:
-    """Whether all tables of the mechanism are there, with their columns."""
-    found = {"aggregates": release.table, **release.files}
+def _column_problems(release: Release) -> Iterator[str]:
+    """Check that all tables of the mechanism are there, with their columns."""
+    tables = {"aggregates": release.table, **release.files}
     mechanism = mechanism_named(release.certificate["mechanism"])
     for name in ("aggregates", *mechanism.table_names):
-        if name not in found:
+        if name not in tables:
             yield f"{file_name(name)} is missing: the certificate says nothing of it"
             continue
         try:
-            shown, expected = found[name].schema, mechanism.table_schemas(release)[name]
+            schema, expected = tables[name].schema, mechanism.table_schemas(release)[name]
         except (KeyError, TypeError, ValueError) as problem:
             yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
             continue
-        if not shown.equals(expected):
-            columns = ", ".join(map(_told, expected))
+        if not schema.equals(expected):
+            columns = ", ".join(map(_column_text, expected))
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
 
 
-def _roles(release: Release) -> Iterator[str]:
-    """Whether label and person ids are columns of their own: both are never published."""
+def _role_problems(release: Release) -> Iterator[str]:
+    """Check that neither label nor person ids are features: both are never published."""
     certificate, features = release.certificate, release.features.columns
     label, person = certificate["labels"]["column"], certificate.get("person")
     if label in features:
@@ -116,12 +134,12 @@ def _roles(release: Release) -> Iterator[str]:
         )
 
 
-def _told(field: pa.Field) -> str:
+def _column_text(field: pa.Field) -> str:
     return f"{field.name} ({field.type}{'' if field.nullable else ', never missing'})"
 
 
-def _counts(release: Release) -> Iterator[str]:
-    """Whether there are as many rows and columns as the certificate says."""
+def _count_problems(release: Release) -> Iterator[str]:
+    """Check numbers of rows and columns against the certificate, and the notes of features."""
     certificate, features = release.certificate, release.features
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
@@ -136,8 +154,8 @@ def _counts(release: Release) -> Iterator[str]:
         yield f"{FEATURES}: note {place} is not one that labeldp writes"
 
 
-def _forms(folder: Path, release: Release) -> Iterator[str]:
-    """Whether Parquet files are as we write them."""
+def _parquet_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check that Parquet files are as labeldp writes them."""
     for name in ("aggregates", *release.files):
         try:
             check_form(folder / file_name(name))
@@ -145,15 +163,16 @@ def _forms(folder: Path, release: Release) -> Iterator[str]:
             yield str(problem)
 
 
-def _envelope(folder: Path) -> Iterator[str]:
-    """Whether signatures, if there are any, can be read."""
+def _envelope_problems(folder: Path) -> Iterator[str]:
+    """Check that signatures, if there are any, can be read."""
     try:
         Envelope.of(folder)
     except ReleaseError as problem:
         yield str(problem)
 
 
-def _seals(folder: Path, release: Release) -> Iterator[str]:
+def _certificate_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check the seal, and that every copy of the certificate has the same text."""
     certificate = release.certificate
     if seal(certificate)["seal"] != certificate["seal"]:
         yield "certificate: a field was altered (its seal does not match)"
@@ -161,27 +180,31 @@ def _seals(folder: Path, release: Release) -> Iterator[str]:
     if not _is_text(folder / CERTIFICATE, text + "\n"):
         yield f"{CERTIFICATE} is not as it was written (other spacing or order)"
     for name in ("aggregates", *release.files):
-        yield from _stamp(folder / file_name(name), text)
-    if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
+        yield from _metadata_problems(folder / file_name(name), text)
+
+
+def _feature_map_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check the digest and the text of the feature map."""
+    if json_digest(release.features.to_json()) != release.certificate["digests"]["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
     elif not _is_text(folder / FEATURES, features_text(release.features)):
         yield f"{FEATURES} is not as it was written (other spacing or order)"
 
 
-def _description(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
-    """The description follows from the other files, to the letter."""
+def _description_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
+    """Check the Croissant description, which follows from the other files."""
     if not _is_text(folder / CROISSANT, croissant_of(folder, certificate)):
         yield f"{CROISSANT} does not describe these files as labeldp does"
 
 
 def _is_text(path: Path, text: str) -> bool:
-    """To the byte: ends of lines that a reader takes for the same could spell something."""
+    """Return whether a file has exactly these bytes; other line ends could encode something."""
     expected = text.encode(errors="surrogatepass")
     return path.stat().st_size == len(expected) and path.read_bytes() == expected
 
 
-def _stamp(path: Path, text: str) -> Iterator[str]:
-    """A Parquet file carries the certificate and nothing else beside its columns."""
+def _metadata_problems(path: Path, text: str) -> Iterator[str]:
+    """Check that the metadata of a Parquet file is the certificate and nothing else."""
     schema = pq.read_schema(path)
     if (schema.metadata or {}).get(METADATA_KEY) != text.encode(errors="surrogatepass"):
         yield f"{path.name} carries a certificate that is not {CERTIFICATE}"
@@ -190,28 +213,34 @@ def _stamp(path: Path, text: str) -> Iterator[str]:
             yield f"{path.name}: column {column.name!r} carries metadata of its own"
 
 
-def _contents(release: Release) -> Iterator[str]:
-    """Tables are those of the certificate, its sections those of its mechanism."""
-    certificate = release.certificate
+def _section_problems(certificate: dict[str, Any]) -> Iterator[str]:
+    """Check that accountant and sections of the certificate are those of its mechanism."""
     mechanism = mechanism_named(certificate["mechanism"])
     if (accountant := certificate["accountant"]["name"]) not in mechanism.accountants:
         yield f"certificate: {mechanism.name} has no accountant {accountant!r}"
-    own = mechanism.sections
     for name in sorted({name for each in mechanisms() for name in each.sections}):
-        if name not in own and certificate.get(name) is not None:
+        if name not in mechanism.sections and certificate.get(name) is not None:
             yield f"certificate.{name} is not a section of {certificate['mechanism']}"
-    for file, table in {"aggregates": release.table, **release.files}.items():
+
+
+def _digest_problems(release: Release) -> Iterator[str]:
+    """Check the digest of every table, which reads all values."""
+    for name, table in {"aggregates": release.table, **release.files}.items():
         try:
             digest = table_digest(table)
         except InputError as problem:
             yield str(problem)
             continue
-        if digest != certificate["digests"][file]:
-            yield f"{file_name(file)} was altered (its digest does not match)"
+        if digest != release.certificate["digests"][name]:
+            yield f"{file_name(name)} was altered (its digest does not match)"
 
 
-def malformed(certificate: Any) -> list[str]:
-    """Where a certificate breaks its JSON schema, or says what none can; no value is quoted."""
+def schema_problems(certificate: Any) -> list[str]:
+    """Return where a certificate breaks its JSON schema; no value is quoted.
+
+    Two rules are stricter than JSON Schema: 60.0 is not an integer, and a pattern must match the
+    whole text. Statements of the curator and the time of release are checked by code.
+    """
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -219,12 +248,12 @@ def malformed(certificate: Any) -> list[str]:
     whole = known.redefine("integer", _is_whole)
     strict = extend(Draft202012Validator, {"pattern": _matches}, type_checker=whole)
     errors = strict(certificate_schema()).iter_errors(certificate)
-    broken = dict.fromkeys(line for error in errors for line in _schema_problems(error))
-    return list(broken) or [*_about_problems(certificate), *_moment(certificate)]
+    broken = dict.fromkeys(line for error in errors for line in _error_lines(error))
+    return list(broken) or [*_about_problems(certificate), *_time_problems(certificate)]
 
 
 def _matches(_: Any, pattern: str, value: Any, __: Any) -> Iterator[Any]:
-    """The whole text; that of Python would let a line end after it."""
+    """Match the whole text; `re.search` with $ would allow a line end after it."""
     from jsonschema import ValidationError
 
     if isinstance(value, str) and not re.fullmatch(pattern, value):
@@ -232,35 +261,36 @@ def _matches(_: Any, pattern: str, value: Any, __: Any) -> Iterator[Any]:
 
 
 def _about_problems(certificate: dict[str, Any]) -> Iterator[str]:
-    """What the curator says is as `read_about` leaves it, and what is not said is listed."""
-    said = certificate["about"]
-    if said is None:
+    """Check that the statements of the curator are as `read_about` returns them."""
+    about = certificate["about"]
+    if about is None:
         return
-    texts = {name: text for name, text in said.items() if name != "missing" and text is not None}
+    texts = {name: text for name, text in about.items() if name != "missing" and text is not None}
     try:
         expected = read_about(texts)
     except InputError:
         expected = None
-    if expected is None or expected.to_json() != said:
+    if expected is None or expected.to_json() != about:
         yield "certificate.about is not as labeldp writes it"
 
 
-def _moment(certificate: dict[str, Any]) -> Iterator[str]:
-    moment = certificate["released_at"]
+def _time_problems(certificate: dict[str, Any]) -> Iterator[str]:
+    """Check that the time of release is a time."""
+    time = certificate["released_at"]
     try:
-        if moment is not None:
-            datetime.fromisoformat(moment)
+        if time is not None:
+            datetime.fromisoformat(time)
     except ValueError:
         yield "certificate.released_at is no moment that there was"
 
 
 def _is_whole(_: Any, value: Any) -> bool:
-    """JSON Schema takes 60.0 for an integer; a certificate says 60."""
+    """Return whether a value is an integer; JSON Schema also takes 60.0 for one."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _schema_problems(error: Any) -> Iterator[str]:
-    """One line for each thing that is wrong."""
+def _error_lines(error: Any) -> Iterator[str]:
+    """Yield one line for each violation in an error of jsonschema."""
     place, rule = f"certificate{error.json_path.removeprefix('$')}", error.validator_value
     match error.validator:
         case "type":
