@@ -498,7 +498,7 @@ def _demonstrate(
     demonstration = demonstrations()[keywords["mechanism"]].load()
     own = ("mechanism", *demonstration.options)
     for name in keywords:
-        if name not in (*own, *names(Encoding)):
+        if name not in (*own, "anyway", *names(Encoding)):
             raise InputError(f"`{name}` does not apply to {keywords['mechanism']}; leave it out")
     encoding = make_options(Encoding, {n: keywords[n] for n in names(Encoding) if n in keywords})
     warning: str = demonstration.release(

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.errors import InputError
+from labeldp.errors import InputError, to_path
 from labeldp.io_util import (
     json_digest,
     parse_json,
@@ -82,7 +82,7 @@ def write_document(
 
 def read_document(path: str | PathLike[str]) -> tuple[Document, Arrays]:
     """Return the document and the arrays of a file; their fields are not checked yet."""
-    reason = path_problem(Path(path))
+    reason = path_problem(to_path("path", path))
     if reason is not None:
         raise InputError(f"cannot read a model from {path}: {reason}")
     arrays: Arrays = {}
