@@ -173,12 +173,18 @@ def test_the_same_table_has_one_cap(case: str, ledger: Ledger, tmp_path: Path) -
     assert len(ledger.entries()) == 3, "nothing was debited"
 
 
-def test_a_label_and_the_only_feature_change_places(tmp_path: Path) -> None:
-    """Neither column may be compared: each is a label in one of the releases."""
-    ledger, data = Ledger.create(tmp_path / "l", epsilon=CAP), table().select(["dose", "sick"])
-    release(ledger, "a", data, drop=())
-    with pytest.raises(LedgerError, match="knows this table as 'a' "):
-        release(ledger, "b", data, label="dose", label_range=(-9, 30), drop=())
+@pytest.mark.parametrize(
+    ("columns", "label"),
+    [(["dose", "sick"], "dose"), (["sick", "age"], "age"), (["dose", "age"], "dose")],
+)
+def test_a_label_is_known_by_its_name_alone(columns: list[str], label: str, tmp_path: Path) -> None:
+    """The table of dose and sick: a column that is a label in one of the releases stays private."""
+    ledger = Ledger.create(tmp_path / "l", epsilon=CAP)
+    release(ledger, "a", table().select(["dose", "sick"]), drop=())
+    options: dict[str, Any] = {"label": label, "label_range": (-9, 99), "drop": ()}
+    with pytest.raises(LedgerError, match=r"knows this table as 'a' .as many rows, and"):
+        release(ledger, "b", table().select(columns), **options)
+    release(ledger, "c", table().select(columns).slice(1), **options)
 
 
 def test_what_two_releases_share_is_remembered(tmp_path: Path) -> None:
@@ -195,14 +201,24 @@ def test_what_two_releases_share_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_table_of_two_known_tables_counts_for_both(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "l", epsilon=1.6)
+    """All that has their names counts, and they count together from then on."""
+    ledger = Ledger.create(tmp_path / "l", epsilon=2.1)
     ages, doses = table().select(["age", "sick"]), table().select(["dose", "pay"])
+    options: dict[str, Any] = {"label": "pay", "drop": (), "drop_missing_labels": True}
     release(ledger, "ages", ages, drop=())
-    release(ledger, "doses", doses, label="pay", drop=(), drop_missing_labels=True)
-    with pytest.raises(LedgerError, match=r"would be 1\.8\d+; counted together") as refusal:
+    release(ledger, "doses", doses, **options)
+    release(ledger, "doses", doses.slice(7), **options)
+    ledger.limit("ages", epsilon=1.9)
+    with pytest.raises(LedgerError, match=r"would be 2\.1\d+; counted together") as refusal:
         release(ledger, "ages", table())
     assert "entry 2 of 'ages' (the same name)" in str(refusal.value)
     assert "entry 4 of 'doses' (column 'dose' has the same values)" in str(refusal.value)
+    assert "entry 6 of 'doses' (the same table as entry 4)" in str(refusal.value)
+    ledger.limit("ages", epsilon=2.3)
+    ledger.limit("doses", epsilon=2.3)
+    release(ledger, "ages", table())
+    with pytest.raises(LedgerError, match=r"would be 2\.4; counted together: entry 2 of 'ages'"):
+        release(ledger, "doses", doses, **options)
 
 
 def test_the_smallest_cap_of_all_names_holds(tmp_path: Path) -> None:
@@ -343,6 +359,18 @@ def test_show_says_what_a_person_spends_over_all_tables(tmp_path: Path) -> None:
     certificate = release(ledger, "y2", year(2, 299, "id"), person="id").certificate["ledger"]
     assert certificate["releases"] == 3
     assert certificate["epsilon"] == pytest.approx(1.809, abs=5e-3)
+
+
+def test_one_column_in_common_is_no_reason_to_ask_for_the_same_ids(tmp_path: Path) -> None:
+    """Towns may agree by chance, and then count together; half of all columns may not."""
+    ledger = Ledger.create(tmp_path / "l", epsilon=3)
+    release(ledger, "t", year(1), person="who")
+    towns = year(2, first=5000)
+    towns = towns.set_column(towns.column_names.index("town"), "town", year(1)["town"])
+    release(ledger, "t", towns, person="who")
+    doses = towns.set_column(towns.column_names.index("dose"), "dose", year(1)["dose"])
+    with pytest.raises(LedgerError, match="the ids of person column 'who' are others"):
+        release(ledger, "t", doses, person="who")
 
 
 @pytest.mark.parametrize("most", [fingerprint.MOST_IDS, 64], ids=["all ids", "some ids"])
