@@ -269,7 +269,7 @@ def test_parts_are_hashed_one_after_the_other_and_failures_are_told(
             raise ValueError("of the third")
 
     monkeypatch.setattr(digests, "_hash_columns", slowly)
-    monkeypatch.setattr(digests, "workers", lambda: 2)
+    monkeypatch.setattr(digests, "thread_count", lambda: 2)
     with Digest(TABLE.schema) as digest:
         digest.add(TABLE.slice(0, 1))
         digest.add(TABLE.slice(0, 2))

@@ -1,7 +1,7 @@
 """A release: aggregates, certificate and feature map together, on disk or in memory.
 
-What stands in its directory is told in `drawing.py`, which writes it. Aggregates may be many: they
-are read only as far as they are looked at.
+`pending.py` lists the files of its directory and writes them. Aggregates may be many: they are
+read only as far as they are used.
 """
 
 from __future__ import annotations
@@ -39,42 +39,42 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WARNING = "NOT_PRIVATE.txt"
-"""In place of a certificate, beside sums that are not private."""
+"""File in place of a certificate, beside sums that are not private (`labeldp_paper`)."""
 WANTS_TABLE = (
     "the release names rows and does not hold their features; give the table that it was made "
     "from: `fit(release, table)`"
 )
 MOST_JSON = 1 << 24
-"""Bytes of a certificate or a feature map."""
+"""Most bytes of a certificate or a feature map."""
 _NOT_FILES = ("aggregates", "features", "feature_sums")
-"""Digests that are not those of further tables."""
+"""Digests in a certificate that do not belong to a further table."""
 
 
 @dataclass(frozen=True, repr=False)
 class Release(ReprMixin):
-    """What may be published. Every field is public."""
+    """What is published. Every field is public."""
 
     table: pa.Table | StoredTable
-    """Design columns in the feature map's order if they were aggregated, then the label column."""
+    """Design columns in the order of the feature map if they were aggregated, then the labels."""
     features: FeatureMap
     certificate: Certificate
-    """Any dictionary will do: it becomes one."""
+    """A dictionary is converted."""
     files: Mapping[str, pa.Table] = field(default_factory=dict)
-    """Further public tables, by the names that they have in the certificate's `digests`."""
+    """Further public tables, by their names in the certificate's `digests`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "certificate", Certificate(self.certificate))
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        """What the certificate says; it may be anyone's, so nothing in it is relied on."""
-        said = {name: str(value) for name, value in self.certificate.items()}
+        """Return what the certificate says; it may be forged, so any field may be missing."""
+        fields = {name: str(value) for name, value in self.certificate.items()}
         names = ("mechanism", "epsilon", "delta", "rows", "bags", "bag_size", "label_range")
         stored = isinstance(self.table, StoredTable)
         where = str(self.table.path.parent) if stored else "memory; save it, it has been paid for"
         return (
             "Release",
             (
-                *((name.replace("_", " "), said.get(name, "?")) for name in names),
+                *((name.replace("_", " "), fields.get(name, "?")) for name in names),
                 ("design columns", f"{len(self.features.names):,}"),
                 ("kept in", where),
             ),
@@ -82,43 +82,43 @@ class Release(ReprMixin):
 
     @property
     def bag_table(self) -> pa.Table | None:
-        """Which row stands in which bag, and its weight if that is public; None if all rows do."""
+        """Return the rows of each bag, with public weights; None if bags have all rows."""
         return self.files.get("bags")
 
     @property
     def label_model(self) -> LabelModel:
-        """What learners may assume about its labels, as its mechanism says."""
+        """Return what learners may assume about the labels, as the mechanism says."""
         return mechanism_named(self.certificate["mechanism"]).label_model(self)
 
     @property
     def bags(self) -> int:
-        """How many aggregates were drawn; a compact release holds fewer rows."""
+        """Return the number of aggregates drawn; a compact release holds fewer rows."""
         return int(self.certificate["bags"])
 
     @property
     def aggregates_features(self) -> bool:
-        """Whether the aggregates hold features as well as labels."""
+        """Return whether the aggregates have features as well as labels."""
         same = self.table.column_names[:-1] == list(self.features.names)
         return same and not self.holds_rows
 
     @property
     def holds_rows(self) -> bool:
-        """Whether every row of the table has a label of its own here."""
+        """Return whether each row of the table has its own noisy label."""
         first = self.table.schema.field(0)
         return bool(first.name == ROW and pa.types.is_int64(first.type))
 
     @property
     def needs_rows(self) -> bool:
-        """Whether labels stand here alone, so that features must come from the table."""
+        """Return whether the release has labels only, so that a fit needs the table."""
         own_features = self.holds_rows and len(self.table.column_names) > 2
         return not (self.aggregates_features or own_features)
 
     def fit_command(self, directory: str | Path) -> str:
-        """What fits it, once it stands in a directory."""
+        """Return the command that fits a model to the release in this directory."""
         return f"labeldp fit {directory}{' --data TABLE' * self.needs_rows}"
 
     def training_frame(self, data: Any = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
-        """X and y of a release of rows, for scikit-learn: raw features, and labels with noise.
+        """Return X and y of a release of rows, for scikit-learn: raw features and noisy labels.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Release(ReprMixin):
         return training_frame(self, data)
 
     def feature_frame(self, rows: Any) -> pd.DataFrame:
-        """Rows of any table as those of X in `training_frame`, to predict them.
+        """Return rows of any table in the form of X of `training_frame`, to predict them.
 
         Parameters
         ----------
@@ -160,32 +160,32 @@ class Release(ReprMixin):
 
     @property
     def design(self) -> NDArray[np.float64]:
-        """The aggregated features, bags × design columns."""
+        """Return the aggregated features, bags × design columns."""
         if not self.aggregates_features:
             raise ReleaseError(WANTS_TABLE)
         columns = [column_numbers(self.table.column(name)) for name in self.features.names]
         return np.column_stack(columns)
 
     def chunks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Aggregated features, every column contiguous, and labels, some at a time."""
+        """Yield aggregated features (columns contiguous) and labels, one batch at a time."""
         for batch in self.table.to_batches():
             *columns, labels = map(numpy_numbers, batch.columns)
             design = np.array(columns).T if columns else np.empty((0, 0))
             yield design, labels
 
     def label_chunks(self) -> Iterator[NDArray[np.float64]]:
-        """Aggregated labels alone, some at a time."""
+        """Yield aggregated labels alone, one batch at a time."""
         for batch in self.table.select(self.table.column_names[-1:]).to_batches():
             yield numpy_numbers(batch.column(0))
 
     @property
     def labels(self) -> NDArray[np.float64]:
-        """The aggregated labels."""
+        """Return the aggregated labels."""
         return column_numbers(self.table.column(self.table.column_names[-1]))
 
     @property
     def noise(self) -> NDArray[np.float64]:
-        """The public deviation of the noise on each label, where it is all that hides them."""
+        """Return the public standard deviation of the noise on each label, if there is one."""
         model = self.label_model
         if isinstance(model, SketchedLabels):
             raise ReleaseError(
@@ -263,7 +263,7 @@ class Release(ReprMixin):
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """A JSON object of a release."""
+    """Read a JSON object of a release."""
     check_regular_file(path)
     document = read_json(path, MOST_JSON)
     if not isinstance(document, dict):
@@ -272,7 +272,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _further_files(certificate: dict[str, Any]) -> list[str]:
-    """The tables beside the aggregates whose digests a certificate has."""
+    """Return the names of tables beside the aggregates, from the digests of a certificate."""
     digests = certificate.get("digests")
     names = digests if isinstance(digests, dict) else {}
     return [

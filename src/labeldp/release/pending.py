@@ -1,16 +1,16 @@
-"""What a mechanism draws, and how it becomes the files of a release.
+"""A release that is being drawn, and the files it is written to.
 
     DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns; or
-                             one per row of the table (`rows.py`)
-    DIR/NAME.parquet         another public table, where a mechanism declares one: `bags` (which
-                             rows stand in which bag), `weights` (of the design columns)
-    DIR/certificate.json     what was promised and what anyone needs to recheck it
+                             one row per row of the table (`rows.py`)
+    DIR/NAME.parquet         another public table of the mechanism: `bags` (the rows of each bag),
+                             `weights` (of the design columns)
+    DIR/certificate.json     the guarantee, and what anyone needs to verify it
     DIR/features.json        how raw rows become the design columns
-    DIR/croissant.json       the files above in the words of Croissant, for its readers
+    DIR/croissant.json       a description of these files for other tools
 
-This is the only module that writes a release. The certificate also sits in the Parquet
-metadata, so that the file alone still says what it is. Aggregates may be many: they are drawn
-and written in a stream.
+Only this module writes a release. The certificate also stands in the Parquet metadata, so that a
+single file still says what it is. Aggregates may be many, so they are drawn and written batch by
+batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,9 @@ from labeldp.release.parquet_form import METADATA_KEY, WRITING
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 ROW = "row"
-"""The first column where every row has a label of its own: its number in the table."""
+"""First column if each row has its own label: the number of the row in the table."""
 _GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
-"""A row group has the first two at least, unless it has the third: 64 MiB."""
+"""A row group has at least so many rows and numbers, but at most the third: 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class PendingRelease:
     features: FeatureMap
     schema: pa.Schema
     batches: Generator[pa.RecordBatch, None, None]
-    """Drawn as they are asked for, maybe by threads: closed when the drawing ends, or fails."""
+    """Drawn on demand, perhaps by threads; closed when drawing ends or fails."""
     claim: Claim
     outcome: FloorOutcome | None
     """What the run published about a residual floor."""
@@ -68,7 +67,7 @@ class PendingRelease:
         return seal({**certify(self.claim, self.outcome, **run_fields), **self.last_fields})
 
     def collect(self) -> tuple[pa.Table, dict[str, Any]]:
-        """Draw into memory: the aggregates and the certificate."""
+        """Draw into memory; return the aggregates and the certificate."""
         with closing(self.batches):
             table = pa.Table.from_batches(self.batches, schema=self.schema)
         digests = {"aggregates": table_digest(table)}
@@ -76,7 +75,7 @@ class PendingRelease:
         return table, self.certificate(digests)
 
     def write(self, directory: str | Path) -> dict[str, Any]:
-        """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
+        """Draw into a new directory, whole or not at all; return the certificate."""
         with closing(self.batches):
             return write_release(
                 directory, self.features, self.schema, self.batches, self.files, self.certificate
@@ -125,12 +124,12 @@ def write_release(
 
 
 def file_name(name: str) -> str:
-    """Where the table of this name stands in a release."""
+    """Return the file name of a table of a release."""
     return f"{name}.parquet"
 
 
 def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
-    """The columns of aggregated features and labels."""
+    """Return the schema of aggregated features and labels."""
     names = (*features.names, label_column(label))
     return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
 
@@ -138,38 +137,35 @@ def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
 def aggregate_batch(
     schema: pa.Schema, design: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> pa.RecordBatch:
-    """Aggregated features, in the feature map's scales, and labels as rows."""
+    """Return aggregated features, in the feature map's scales, and labels as rows."""
     arrays = [arrow_numbers(column) for column in (*design.T, labels)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.Table]:
-    """Batches put together until they are worth a row group, and no larger than memory likes."""
+    """Collect batches into tables that are large enough for a row group and fit memory."""
     enough = min(max(_GROUP_ROWS, _GROUP_NUMBERS // columns), max(1, _MOST_NUMBERS // columns))
     waiting: list[pa.RecordBatch] = []
-    for batch in chain.from_iterable(_slices(batch, enough) for batch in batches):
-        waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= enough:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
+    for batch in batches:
+        for start in range(0, batch.num_rows, enough):
+            waiting.append(batch.slice(start, enough))
+            if sum(part.num_rows for part in waiting) >= enough:
+                yield pa.Table.from_batches(waiting)
+                waiting = []
     if waiting:
         yield pa.Table.from_batches(waiting)
 
 
-def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
-
-
 def label_column(label: str) -> str:
-    """What the column of aggregated labels is called."""
+    """Return the name of the column of aggregated labels."""
     return f"label:{label}"
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:
-    """The one text of a certificate, for its file and for the Parquet metadata."""
+    """Return the text of a certificate, for its file and for the Parquet metadata."""
     return json.dumps(certificate, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def features_text(features: FeatureMap) -> str:
-    """The one text of a feature map's file."""
+    """Return the text of features.json."""
     return json.dumps(features.to_json(), indent=1, ensure_ascii=False) + "\n"

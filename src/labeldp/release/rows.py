@@ -1,4 +1,4 @@
-"""A release of rows: the number and the noisy label of every row, and maybe its raw features."""
+"""Rows behind a release: of noisy labels with their features, and of the table it was made from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def labelled_rows(
     release: Release, source: Source | None = None
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
-    """Raw features and noisy labels, some rows at a time: the source's features, or its own."""
+    """Yield raw features, from the release or the source, and noisy labels, batch by batch."""
     features = release.features
     if not release.needs_rows:
         for batch in release.table.to_batches():
@@ -41,7 +41,7 @@ def labelled_rows(
 
 
 def training_frame(release: Release, data: Any) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    """X and y; see `Release.training_frame`."""
+    """Return X and y; see `Release.training_frame`."""
     if not release.holds_rows:
         raise ReleaseError(
             f"{release.certificate['mechanism']} publishes aggregates, of which no single row has "
@@ -58,7 +58,7 @@ def training_frame(release: Release, data: Any) -> tuple[pd.DataFrame, pd.Series
 
 
 def feature_frame(features: FeatureMap, rows: Any) -> pd.DataFrame:
-    """Raw columns of any rows, in the form of X."""
+    """Return raw columns of any rows in the form of X; see `Release.feature_frame`."""
     _pandas()
     source = rows if isinstance(rows, Source) else feature_rows(features, rows)
     parts = [raw_columns(features, batch) for batch in source.feature_batches(features.columns)]
@@ -67,36 +67,36 @@ def feature_frame(features: FeatureMap, rows: Any) -> pd.DataFrame:
 
 
 def feature_rows(features: FeatureMap, data: Any) -> Source:
-    """All rows of a table, with or without labels, its feature columns alone."""
+    """Return all rows of a table, its feature columns only."""
     return scan(data, **features.reading)
 
 
 def public_rows(release: Release, data: Any) -> Source:
-    """The rows a release was made from, its feature columns (and whose they are) only.
+    """Return the rows that a release was made from: feature columns and person ids only.
 
-    If rows without a label were dropped, the label column is needed to drop them again, and
-    only for that.
+    If rows without a label were dropped, the label column is read to drop them again, and only
+    for that.
     """
     labels, person = release.certificate["labels"], release.certificate.get("person")
     dropped = labels["missing"] == "rows dropped"
-    known = release.features.reading
+    options = release.features.reading
     if dropped and "na" in labels:
-        words = ("",) if known["na"] == () else known["na"] or ()
-        known["na"] = (*words, *labels["na"])
+        words = ("",) if options["na"] == () else options["na"] or ()
+        options["na"] = (*words, *labels["na"])
     return scan(
         data,
         label=labels["column"] if dropped else None,
         person=None if person is None else person["column"],
         drop_missing_labels=dropped,
-        **known,
+        **options,
     )
 
 
 def table_rows(release: Release, data: Any) -> Source | None:
-    """The table whose rows a release names, of a source, a path or a frame; no label is read."""
+    """Return the table that a release was made from as a source (a source stays as it is)."""
     if data is None or isinstance(data, Source):
         return data
-    if release.holds_rows:  # by their numbers, so that no label tells which were dropped
+    if release.holds_rows:  # rows are chosen by number, so labels need not tell which were dropped
         return feature_rows(release.features, data)
     return public_rows(release, data)
 
