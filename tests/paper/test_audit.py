@@ -257,7 +257,7 @@ def ignored(*_: Any) -> None:
 
 def test_mechanisms_that_do_not_say_how_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.delitem(module.TRIALS, "noisy-rows")
+        patch.delitem(module.AUDIT_SPECS, "noisy-rows")
         with pytest.raises(InputError, match="noisy-rows does not say how it is audited"):
             tried(**LAPLACE)
     over = SKETCHED | {"over_draw": True, "bag_seed": None, "delta": 1e-3}

@@ -31,10 +31,10 @@ from labeldp.sampling.streams import Randomness
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]
-Shown = dict[str, Reals]
-"""What releases show, by names of the mechanism's own; the first axis counts releases."""
-Fresh = Callable[[], Randomness]
-"""Streams for one more release."""
+Observation = dict[str, Reals]
+"""What releases publish, by names that the mechanism gives; the first axis counts releases."""
+RngFactory = Callable[[], Randomness]
+"""Returns the random streams of one more release."""
 _PASSES = 3
 """Over a table: one that fits, and two that mend what rounding did to the fit."""
 
@@ -100,7 +100,7 @@ RADIAL = Law(_length, float, 1.0, _length, _radial, _radial_uniforms)
 
 
 @dataclass(frozen=True)
-class Part:
+class NoiseComponent:
     """Numbers of one kind in some releases, and what they are noise about, if a table is theirs."""
 
     name: str
@@ -130,36 +130,36 @@ class Part:
         scales = np.log(np.broadcast_to(self.scale, shown.shape)).sum(axis=1)
         return np.asarray(self.law.size(self.noise_of(shown)) + scales)
 
-    def apart(self, other: Part) -> float:
+    def apart(self, other: NoiseComponent) -> float:
         """The largest difference of the means, in the norm of the law; numbers of different
         scales count by the smallest."""
         each = self.scale / self.scale.min() if self.scale.shape[1] > 1 else 1.0
         return float(self.law.norm(np.atleast_2d((self.mean - other.mean) / each)).max())
 
 
-class Known(Protocol):
+class KnownDataset(Protocol):
     """A table whose labels are known."""
 
-    def draw(self, releases: int, fresh: Fresh) -> Shown:
+    def draw(self, releases: int, rng_factory: RngFactory) -> Observation:
         """What so many releases show, by the functions that a release calls after its pass."""
 
-    def read(self, release: Release) -> Shown:
+    def read(self, release: Release) -> Observation:
         """What one release shows."""
 
-    def parts(self, shown: Shown) -> tuple[Part, ...]:
+    def parts(self, shown: Observation) -> tuple[NoiseComponent, ...]:
         """The same as noise about what this table's labels make of it."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """How `labeldp audit` tries to break a mechanism's claim; see `trials.py`."""
+class AuditSpec:
+    """How `labeldp audit` tries to break a mechanism's claim; see `specs.py`."""
 
     moves: Callable[[Plan, Iterable[Reals]], Reals]
     """(plan, all encoded rows before their scales, in pieces) ↦ how far each row's label moves what
     is shown."""
     most: Callable[[Plan], float]
     """What the claim prices of that, for all rows that are covered together."""
-    know: Callable[[Plan, Source, Engine, Rows], Known]
+    know: Callable[[Plan, Source, Engine, Rows], KnownDataset]
     """A table whose labels are known, and the rows whose labels an attacker asks about."""
     private: tuple[str, ...] = ()
     """What in a certificate, beside seal and digests, follows from labels and noise."""

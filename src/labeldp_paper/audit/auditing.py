@@ -26,7 +26,7 @@ from labeldp.passes.engine import Engine, LocalEngine, engine_for
 from labeldp.planning import TABLE_OPTIONS, Plan, plan
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
-from labeldp_paper.audit.audit_spec import Known, Part, Trial
+from labeldp_paper.audit.audit_spec import AuditSpec, KnownDataset, NoiseComponent
 from labeldp_paper.audit.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
 from labeldp_paper.audit.neighbours import (
     ENDS,
@@ -38,7 +38,7 @@ from labeldp_paper.audit.neighbours import (
     with_labels,
     worst_rows,
 )
-from labeldp_paper.audit.trials import TRIALS
+from labeldp_paper.audit.specs import AUDIT_SPECS
 
 SECONDS = 30.0
 """For the draws; whole releases take as long as they take."""
@@ -184,37 +184,37 @@ def audit(
     return audited(made, public, engine, seconds=seconds, seed=seed)
 
 
-def trial_named(mechanism: str) -> Trial:
+def trial_named(mechanism: str) -> AuditSpec:
     """How a mechanism is audited; refused where it does not say so."""
     name = mechanism_named(mechanism).name  # an unknown one is refused
-    if name not in TRIALS:
+    if name not in AUDIT_SPECS:
         raise InputError(
             f"{mechanism} does not say how it is audited; those that do (`mechanism`): "
-            f"{', '.join(TRIALS)}"
+            f"{', '.join(AUDIT_SPECS)}"
         )
-    return TRIALS[name]
+    return AUDIT_SPECS[name]
 
 
-def trial_of(made: Plan) -> Trial:
+def trial_of(made: Plan) -> AuditSpec:
     """The same of a plan, some of which are refused."""
-    trial = trial_named(made.claim.mechanism)
-    problem = trial.refusal(made) if trial.refusal else None
+    spec = trial_named(made.claim.mechanism)
+    problem = spec.refusal(made) if spec.refusal else None
     if problem:
         raise InputError(f"{made.claim.mechanism}: {problem}")
-    return trial
+    return spec
 
 
 def audited(made: Plan, source: Source, engine: Engine, *, seconds: float, seed: int) -> Audit:
     """The audit of a plan that was made of this source."""
-    start, trial = time.monotonic(), trial_of(made)
-    worst = worst_rows(made, trial, source)
-    kinds = (FLAT, ENDS) if trial.any_labels is None or trial.any_labels(made) else (ENDS,)
+    start, spec = time.monotonic(), trial_of(made)
+    worst = worst_rows(made, spec, source)
+    kinds = (FLAT, ENDS) if spec.any_labels is None or spec.any_labels(made) else (ENDS,)
     checks, bounds = [_worst(worst)], list[float]()
     evidence = list[Evidence]()
     # apart, so that how many are drawn in the time does not decide what is replayed
     replayed, seeds = count(seed << 32), count((seed << 32) + (1 << 31))
     for kind in kinds:
-        pair = Pair(made, trial, source, worst, kind, seed, engine)
+        pair = Pair(made, spec, source, worst, kind, seed, engine)
         checks += pair.whole(replayed)
         pair.draw(seconds / len(kinds), seeds)
         checks += pair.laws()
@@ -253,14 +253,14 @@ class Pair:
     def __init__(
         self,
         made: Plan,
-        trial: Trial,
+        spec: AuditSpec,
         source: Source,
         worst: Worst,
         kind: str,
         seed: int,
         engine: Engine,
     ) -> None:
-        self._plan, self._trial, self._kind = made, trial, kind
+        self._plan, self._spec, self._kind = made, spec, kind
         ends = (made.labels.low, made.labels.high)
         labels = made_up(kind, made.features.rows, ends, seed)
         self._engines = {name: LocalEngine(engine.threads or 0, engine.progress) for name in SIDES}
@@ -268,8 +268,8 @@ class Pair:
             name: relabelled(source, with_labels(labels, worst.rows, end))
             for name, end in zip(SIDES, ends, strict=True)
         }
-        known: dict[str, Known] = {
-            name: trial.know(made, self._sources[name], self._engines[name], worst.rows)
+        known: dict[str, KnownDataset] = {
+            name: spec.know(made, self._sources[name], self._engines[name], worst.rows)
             for name in SIDES
         }
         low, high = SIDES
@@ -285,7 +285,7 @@ class Pair:
         for seed in [next(seeds) for _ in range(_WHOLE)]:
             releases = [self._release(name, seed) for name in SIDES]
             low, high = (self._noted(*each) for each in zip(SIDES, releases, strict=True))
-            public &= _public(releases[0], self._trial) == _public(releases[1], self._trial)
+            public &= _public(releases[0], self._spec) == _public(releases[1], self._spec)
             same &= all(_same_noise(*each) for each in zip(low, high, strict=True))
             steps &= all(_on_grid(part) for part in (*low, *high))
         kind = self._kind
@@ -298,7 +298,7 @@ class Pair:
         source, engine = self._sources[name], self._engines[name]
         return self._plan.release(source, engine=engine, randomness=randomness)
 
-    def _noted(self, name: str, release: Release) -> tuple[Part, ...]:
+    def _noted(self, name: str, release: Release) -> tuple[NoiseComponent, ...]:
         evidence = self.evidence[name]
         shown = evidence.mine.read(release)
         evidence.add(shown)
@@ -340,18 +340,18 @@ def _fill(evidence: Evidence, seconds: float, seeds: Iterator[int]) -> None:
         once = max(1, min(2 * once, left, _AT_ONCE * releases // numbers))
 
 
-def _public(release: Release, trial: Trial) -> tuple[Any, ...]:
+def _public(release: Release, spec: AuditSpec) -> tuple[Any, ...]:
     """All but what labels and noise make; the label is the last column."""
-    hidden = {"seal", "digests", *trial.private}
+    hidden = {"seal", "digests", *spec.private}
     certificate = {k: v for k, v in release.certificate.items() if k not in hidden}
     return certificate, release.features, release.table.select(release.table.column_names[:-1])
 
 
-def _on_grid(part: Part) -> bool:
+def _on_grid(part: NoiseComponent) -> bool:
     return not np.any(np.mod(np.ldexp(part.shown, -part.grid), 1.0))
 
 
-def _same_noise(one: Part, two: Part) -> bool:
+def _same_noise(one: NoiseComponent, two: NoiseComponent) -> bool:
     """Each of the numbers is rounded by half a step at most."""
     apart = np.abs(one.noise - two.noise) * np.minimum(one.scale, two.scale)
     return one.grid == two.grid and bool(np.all(np.ldexp(apart, -one.grid) <= 1.001))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from labeldp_paper.audit.audit_spec import Known, Part, Reals, Shown
+from labeldp_paper.audit.audit_spec import KnownDataset, NoiseComponent, Observation, Reals
 
 ALARM = 1e-5
 """A smaller p-value of a test is a failure."""
@@ -29,7 +29,7 @@ _DIGITS = 9
 class Record:
     """Of one part: sizes, shapes and losses, as releases come."""
 
-    part: Part = field(repr=False)
+    part: NoiseComponent = field(repr=False)
     size: float = 0.0
     freedom: float = 0.0
     numbers: int = 0
@@ -42,7 +42,7 @@ class Record:
     losses: list[Reals] = field(default_factory=list, repr=False)
     ideal: list[Reals] = field(default_factory=list, repr=False)
 
-    def add(self, mine: Part, theirs: Part, rng: np.random.Generator) -> Reals:
+    def add(self, mine: NoiseComponent, theirs: NoiseComponent, rng: np.random.Generator) -> Reals:
         """Note what a part of some releases shows; its losses are returned.
 
         A number is spread over its cell of the grid, whose width is 2⁻¹⁰ of the scale.
@@ -88,7 +88,7 @@ class Record:
         return near and self.narrowest >= part.least
 
 
-def loss_of(mine: Part, theirs: Part, shown: Reals) -> Reals:
+def loss_of(mine: NoiseComponent, theirs: NoiseComponent, shown: Reals) -> Reals:
     """log of the ratio of the densities of every release, of a part given those before it."""
     return np.round(theirs.surprise(shown) - mine.surprise(shown), _DIGITS)
 
@@ -107,12 +107,12 @@ def _alike(one: Reals, other: Reals) -> float:
 class Evidence:
     """Of releases of one table, against its neighbour."""
 
-    def __init__(self, mine: Known, theirs: Known, rng: np.random.Generator) -> None:
+    def __init__(self, mine: KnownDataset, theirs: KnownDataset, rng: np.random.Generator) -> None:
         self.mine, self.theirs, self._rng = mine, theirs, rng
         self.records: dict[str, Record] = {}
         self._losses: list[Reals] = []
 
-    def add(self, shown: Shown) -> None:
+    def add(self, shown: Observation) -> None:
         """Note what some releases show."""
         pairs = zip(self.mine.parts(shown), self.theirs.parts(shown), strict=True)
         total: float | Reals = 0.0

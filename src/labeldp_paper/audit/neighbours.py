@@ -22,7 +22,7 @@ from labeldp.data.spelling import Wording
 from labeldp.errors import InputError
 from labeldp.planning import Plan
 from labeldp.sampling.streams import public_stream
-from labeldp_paper.audit.audit_spec import Trial
+from labeldp_paper.audit.audit_spec import AuditSpec
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -104,7 +104,7 @@ class Worst:
 
     rows: Rows = field(repr=False)
     moves: float
-    """In the measure of the mechanism (`Trial.moves`)."""
+    """In the measure of the mechanism (`AuditSpec.moves`)."""
     most: float
     """Of that, as it is priced."""
 
@@ -113,19 +113,19 @@ class Worst:
         return self.moves <= self.most * (1 + 1e-9)
 
 
-def worst_rows(plan: Plan, trial: Trial, source: Source) -> Worst:
+def worst_rows(plan: Plan, spec: AuditSpec, source: Source) -> Worst:
     """Of one row, or of a person; looked for in plain floating point."""
     batches = partial(source.feature_batches, plan.features.columns)
     encoded = (plan.features.integers(plan.features.encode(batch)) for batch in batches())
-    each = trial.moves(plan, encoded)
+    each = spec.moves(plan, encoded)
     marks = [whose for batch in batches() if (whose := read_person_hashes(batch)) is not None]
     if not marks:
         place = int(np.argmax(each))
-        return Worst(np.array([place]), float(each[place]), trial.most(plan))
+        return Worst(np.array([place]), float(each[place]), spec.most(plan))
     _, person = np.unique(np.concatenate(marks), return_inverse=True)
     sums = np.bincount(person, each)
     worst = int(np.argmax(sums))
-    return Worst(np.flatnonzero(person == worst), float(sums[worst]), trial.most(plan))
+    return Worst(np.flatnonzero(person == worst), float(sums[worst]), spec.most(plan))
 
 
 def with_labels(labels: Reals, rows: Rows, value: float) -> Reals:

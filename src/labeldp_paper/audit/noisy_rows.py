@@ -14,11 +14,11 @@ from labeldp.release.files import Release
 from labeldp_paper.audit.audit_spec import (
     LAPLACE,
     NORMAL,
-    Fresh,
-    Part,
+    NoiseComponent,
+    Observation,
     Reals,
+    RngFactory,
     Rows,
-    Shown,
     on_grid,
 )
 
@@ -45,19 +45,19 @@ class Rowwise:
         self._values = np.concatenate([labels for _, labels in source.labelled_batches()])
         self._rows = rows
 
-    def draw(self, releases: int, fresh: Fresh) -> Shown:
+    def draw(self, releases: int, rng_factory: RngFactory) -> Observation:
         values = np.tile(self._values[self._rows], releases)
-        drawn = noisy_labels(values, self._grid, self._claim.noise, fresh())
+        drawn = noisy_labels(values, self._grid, self._claim.noise, rng_factory())
         return {"labels": drawn.reshape(releases, -1)}
 
-    def read(self, release: Release) -> Shown:
+    def read(self, release: Release) -> Observation:
         return {"labels": release.labels[None]}
 
-    def parts(self, shown: Shown) -> tuple[Part, ...]:
+    def parts(self, shown: Observation) -> tuple[NoiseComponent, ...]:
         whole = shown["labels"].shape[1] == len(self._values)
         values = self._values if whole else self._values[self._rows]
         claim, law = self._claim, _LAWS[self._claim.noise.name]
-        part = Part(
+        part = NoiseComponent(
             "labels",
             shown["labels"],
             on_grid(self._grid, values),

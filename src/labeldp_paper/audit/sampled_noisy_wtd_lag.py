@@ -17,7 +17,15 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag import (
 from labeldp.passes.engine import Engine
 from labeldp.planning import Plan
 from labeldp.release.files import Release
-from labeldp_paper.audit.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
+from labeldp_paper.audit.audit_spec import (
+    NORMAL,
+    NoiseComponent,
+    Observation,
+    Reals,
+    RngFactory,
+    Rows,
+    on_grid,
+)
 
 _AT_ONCE = 1 << 20
 """Weights of a call."""
@@ -69,8 +77,8 @@ class Lagged:
             "ij,ij->i", self._weights.values, on_grid(self._labels, self._values)
         )
 
-    def draw(self, releases: int, fresh: Fresh) -> Shown:
-        randomness, weights = fresh(), self._weights
+    def draw(self, releases: int, rng_factory: RngFactory) -> Observation:
+        randomness, weights = rng_factory(), self._weights
         once = max(1, _AT_ONCE // weights.values.size)
         drawn = []
         for start in range(0, releases, once):
@@ -80,14 +88,14 @@ class Lagged:
             drawn.append(draw_sums(copies, values, self._labels, noise, self._grid, randomness))
         return {"labels": np.concatenate(drawn).reshape(releases, -1)}
 
-    def read(self, release: Release) -> Shown:
+    def read(self, release: Release) -> Observation:
         return {"labels": release.labels[None]}
 
-    def parts(self, shown: Shown) -> tuple[Part, ...]:
+    def parts(self, shown: Observation) -> tuple[NoiseComponent, ...]:
         least = float(self._noise.min())
         mu = self._claim.mu or 0.0
         return (
-            Part(
+            NoiseComponent(
                 "labels",
                 shown["labels"],
                 self._mean,

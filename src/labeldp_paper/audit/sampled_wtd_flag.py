@@ -21,7 +21,15 @@ from labeldp.planning import Plan
 from labeldp.release.certificate import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
-from labeldp_paper.audit.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
+from labeldp_paper.audit.audit_spec import (
+    NORMAL,
+    NoiseComponent,
+    Observation,
+    Reals,
+    RngFactory,
+    Rows,
+    on_grid,
+)
 
 _ROUNDING = 1e-9
 _RANK = 1e-9
@@ -90,8 +98,8 @@ class Sketched:
         self._slopes = np.array([slope for slope, _ in fits]) / features.kept_scales
         self._roots = np.array([root for _, root in fits])
 
-    def draw(self, releases: int, fresh: Fresh) -> Shown:
-        randomness = fresh()
+    def draw(self, releases: int, rng_factory: RngFactory) -> Observation:
+        randomness = rng_factory()
         outcomes = [
             establish_floor(self._claim, self._residuals, self._plan.labels, randomness)
             for _ in range(releases)
@@ -109,15 +117,15 @@ class Sketched:
         }
         return numbers | _floors(outcomes)
 
-    def read(self, release: Release) -> Shown:
+    def read(self, release: Release) -> Observation:
         outcome = FloorOutcome.of(release.certificate)
         assert outcome is not None
         numbers = {"design": release.design[None], "labels": release.labels[None]}
         return numbers | _floors([outcome])
 
-    def parts(self, shown: Shown) -> tuple[Part, ...]:
+    def parts(self, shown: Observation) -> tuple[NoiseComponent, ...]:
         claim = self._claim
-        labels = Part(
+        labels = NoiseComponent(
             "aggregates",
             shown["labels"],
             np.einsum("rbd,bd->rb", shown["design"], self._slopes),
@@ -131,10 +139,10 @@ class Sketched:
         noise, least = claim.measurement.noise(claim.facts.width), self._roots.min()
         mean, scale, grid = np.array([least]), np.array([[noise]]), rounded_noise.grid_for(noise)
         reach = claim.facts.width
-        return Part("floor", shown["measured"], mean, scale, NORMAL, grid, reach), labels
+        return NoiseComponent("floor", shown["measured"], mean, scale, NORMAL, grid, reach), labels
 
 
-def _floors(outcomes: list[FloorOutcome]) -> Shown:
+def _floors(outcomes: list[FloorOutcome]) -> Observation:
     """What releases measured, if they did, and what they added."""
     measured = [[each.measured] for each in outcomes if each.measured is not None]
     added = np.array([[each.added_variance] for each in outcomes])

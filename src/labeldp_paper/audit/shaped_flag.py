@@ -27,11 +27,11 @@ from labeldp_paper.audit.audit_spec import (
     NORMAL as SQUARE,
     RADIAL as LENGTH,
     Fit,
-    Fresh,
-    Part,
+    NoiseComponent,
+    Observation,
     Reals,
+    RngFactory,
     Rows,
-    Shown,
 )
 
 _AT_ONCE = 1 << 20
@@ -67,8 +67,8 @@ class Shaped:
         self._residual = exact_residual(plan, self._gram, self._moments)
         self._mean, self._root = self._weights.matrix @ sums.cross, sums.root
 
-    def draw(self, releases: int, fresh: Fresh) -> Shown:
-        randomness = fresh()
+    def draw(self, releases: int, rng_factory: RngFactory) -> Observation:
+        randomness = rng_factory()
         shown = {"aggregates": self._aggregates(releases, randomness)}
         if self._claim.residual_noise_std is not None:
             args = self._claim, self._residual, self._labels, randomness
@@ -92,15 +92,15 @@ class Shaped:
         rest = self._gram, self._moments, self._labels, self._claim, grid, randomness
         return aggregate_labels(weights if times == 1 else copies, *rest)
 
-    def read(self, release: Release) -> Shown:
+    def read(self, release: Release) -> Observation:
         root = release.certificate.get("residual_root")
         shown = {"aggregates": release.labels[None]}
         return shown if root is None else shown | {"residual": np.array([[root]])}
 
-    def parts(self, shown: Shown) -> tuple[Part, ...]:
+    def parts(self, shown: Observation) -> tuple[NoiseComponent, ...]:
         claim = self._claim
         radial, grid = claim.noise_law == RADIAL, rounded_noise.grid_for(claim.noise_std)
-        aggregates = Part(
+        aggregates = NoiseComponent(
             "aggregates",
             shown["aggregates"],
             self._mean,
@@ -111,7 +111,7 @@ class Shaped:
         )
         if claim.residual_noise_std is None or claim.residual_scale is None:
             return (aggregates,)
-        root = Part(
+        root = NoiseComponent(
             "residual",
             shown["residual"],
             np.array([self._root]),

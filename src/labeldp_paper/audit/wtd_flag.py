@@ -25,7 +25,15 @@ from labeldp.release.certificate import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
-from labeldp_paper.audit.audit_spec import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
+from labeldp_paper.audit.audit_spec import (
+    NORMAL,
+    Fit,
+    NoiseComponent,
+    Observation,
+    Reals,
+    RngFactory,
+    Rows,
+)
 
 _ROUNDING = 1e-9
 
@@ -74,15 +82,15 @@ class Sketched:
         self._slope = self._sums.slope / features.kept_scales
         self._grid = rounded_noise.grid_for(math.sqrt(self._claim.floor))
 
-    def draw(self, releases: int, fresh: Fresh) -> Shown:
+    def draw(self, releases: int, rng_factory: RngFactory) -> Observation:
         """Aggregates are independent, so those of all releases of one floor are drawn as one."""
-        randomness = fresh()
+        randomness = rng_factory()
         outcomes = [self._outcome(randomness) for _ in range(releases)]
         added = np.array([outcome.added_variance for outcome in outcomes])
         shown = _empty(releases, self._claim.bags, self._factor.rank)
         for variance in np.unique(added):
             here = np.flatnonzero(added == variance)
-            design, labels = self._aggregates(float(variance), len(here), fresh())
+            design, labels = self._aggregates(float(variance), len(here), rng_factory())
             shown["design"][here], shown["labels"][here] = design, labels
         measured = [[o.measured] for o in outcomes if o.measured is not None]
         seen = {"measured": np.array(measured)} if measured else {}
@@ -108,7 +116,7 @@ class Sketched:
         design, labels = (np.concatenate(arrays) for arrays in zip(*each, strict=True))
         return design.reshape(releases, bags, -1), labels.reshape(releases, bags)
 
-    def read(self, release: Release) -> Shown:
+    def read(self, release: Release) -> Observation:
         outcome = FloorOutcome.of(release.certificate)
         assert outcome is not None
         measured = {"measured": np.array([[outcome.measured]])} if self._claim.measurement else {}
@@ -116,9 +124,9 @@ class Sketched:
         numbers = {"design": release.design[None], "labels": release.labels[None]}
         return {**numbers, **measured, "added": added}
 
-    def parts(self, shown: Shown) -> tuple[Part, ...]:
+    def parts(self, shown: Observation) -> tuple[NoiseComponent, ...]:
         claim, root = self._claim, self._sums.root
-        labels = Part(
+        labels = NoiseComponent(
             "aggregates",
             shown["labels"],
             shown["design"] @ self._slope,
@@ -133,8 +141,8 @@ class Sketched:
         reach = claim.facts.width * math.sqrt(claim.protected)
         mean, scale = np.array([root]), np.array([[noise]])
         grid = rounded_noise.grid_for(noise)
-        return Part("floor", shown["measured"], mean, scale, NORMAL, grid, reach), labels
+        return NoiseComponent("floor", shown["measured"], mean, scale, NORMAL, grid, reach), labels
 
 
-def _empty(releases: int, bags: int, columns: int) -> Shown:
+def _empty(releases: int, bags: int, columns: int) -> Observation:
     return {"design": np.empty((releases, bags, columns)), "labels": np.empty((releases, bags))}

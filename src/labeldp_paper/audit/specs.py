@@ -9,21 +9,21 @@ from labeldp_paper.audit import (
     shaped_flag,
     wtd_flag,
 )
-from labeldp_paper.audit.audit_spec import Trial
+from labeldp_paper.audit.audit_spec import AuditSpec
 
-TRIALS = {
-    "noisy-rows": Trial(
+AUDIT_SPECS = {
+    "noisy-rows": AuditSpec(
         noisy_rows.moves,
         noisy_rows.most,
         noisy_rows.Rowwise,
     ),
-    "shaped-flag": Trial(
+    "shaped-flag": AuditSpec(
         shaped_flag.moves,
         shaped_flag.most,
         shaped_flag.Shaped,
         private=("residual_root",),
     ),
-    "wtd-flag": Trial(
+    "wtd-flag": AuditSpec(
         wtd_flag.moves,
         wtd_flag.most,
         wtd_flag.Sketched,
@@ -31,7 +31,7 @@ TRIALS = {
         any_labels=wtd_flag.any_labels,
         refusal=wtd_flag.refusal,
     ),
-    "sampled-wtd-flag": Trial(
+    "sampled-wtd-flag": AuditSpec(
         sampled_wtd_flag.moves,
         sampled_wtd_flag.most,
         sampled_wtd_flag.Sketched,
@@ -39,7 +39,7 @@ TRIALS = {
         any_labels=sampled_wtd_flag.any_labels,
         refusal=sampled_wtd_flag.refusal,
     ),
-    "sampled-noisy-wtd-lag": Trial(
+    "sampled-noisy-wtd-lag": AuditSpec(
         sampled_noisy_wtd_lag.moves,
         sampled_noisy_wtd_lag.most,
         sampled_noisy_wtd_lag.Lagged,
