@@ -46,7 +46,7 @@ from labeldp.passes.engine import Progress, quiet
 
 TABLES = ("census", "criteo", "dense-20")
 TASKS = 512
-"""The most tasks that a pass has (`labeldp.spark.reader`)."""
+"""The most tasks that a pass has (`labeldp.data.cluster`)."""
 ASKED: dict[str, Any] = {
     "mechanism": "shaped-flag", "epsilon": 1.0, "delta": 1e-13, "anyway": True,
 }  # fmt: skip
@@ -94,7 +94,7 @@ class Uncounted:
 
 
 def carried(shares: Sequence[Any]) -> int:
-    """Bytes of an answer on its way, packed as `labeldp.spark.reader` packs it."""
+    """Bytes of an answer on its way, packed as `labeldp.data.cluster` packs it."""
     return len(zlib.compress(pickle.dumps((list(shares), [])), 1))
 
 

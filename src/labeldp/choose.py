@@ -34,7 +34,8 @@ from labeldp.mechanisms.options import (
     set_options,
 )
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms
-from labeldp.passes.engine import Engine, engine_for
+from labeldp.passes.engine import Engine
+from labeldp.spark.engine import engine_for
 
 Choices = dict[str, Any]
 """Keywords of `plan`: budget, accountant, encoding and options of the mechanism."""

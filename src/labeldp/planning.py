@@ -30,8 +30,7 @@ from labeldp.choose import (
     utility_message,
     utility_refusal,
 )
-from labeldp.data.opening import said_again
-from labeldp.data.source import Source, as_source, scan
+from labeldp.data.source import Source, applicable, as_source, scan
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
     InputError,
@@ -68,11 +67,12 @@ from labeldp.mechanisms.options import (
     refuse_unknown,
 )
 from labeldp.mechanisms.registry import mechanism_named, mechanisms, read_claim
-from labeldp.passes.engine import Engine, engine_for
+from labeldp.passes.engine import Engine
 from labeldp.release.about import read_about
 from labeldp.release.certificate import Certificate, seal
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
+from labeldp.spark.engine import engine_for
 
 MOST_NUMBERS = 500_000_000
 """Numbers of a release that is drawn in memory: four gigabytes."""
@@ -346,7 +346,7 @@ class Plan(MechanismPlan, ReprMixin):
             "person": None if person is None else person.column,
             **self.features.reading,
         }
-        return as_source(data, **known | said_again(data, self.table) | said)
+        return as_source(data, **known | applicable(data, self.table) | said)
 
     # ---- plan files
 

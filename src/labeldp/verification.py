@@ -30,12 +30,13 @@ from labeldp.display import ReprMixin
 from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.io_util import is_directory
 from labeldp.mechanisms.registry import mechanism_named, read_claim
-from labeldp.passes.engine import Engine, engine_for
+from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Claim, FloorOutcome, claimed_fields, randomness_fields
 from labeldp.release.files import Release
 from labeldp.release.form import content_problems, form_problems
 from labeldp.release.rows import public_rows
 from labeldp.release.statement import SIGNATURES, Envelope
+from labeldp.spark.engine import engine_for
 
 _TOLERANCE = 1e-6
 """Relative tolerance of recomputed numbers; libraries differ in the last digits."""

@@ -18,9 +18,10 @@ from pyarrow import csv
 
 from labeldp import Source, scan
 from labeldp.data import readers
-from labeldp.data.opening import open_table
-from labeldp.data.protocol import Reader
-from labeldp.passes.engine import LocalEngine, engine_for
+from labeldp.data.readers import TableReader
+from labeldp.data.source import open_table
+from labeldp.passes.engine import LocalEngine
+from labeldp.spark.engine import engine_for
 from tests.tables import RANGE
 
 ROWS = 500
@@ -126,7 +127,7 @@ def source(hold: Callable[[Path], Any], tmp_path: Path) -> Source:
 
 
 @pytest.fixture
-def reader(source: Source) -> Reader:
+def reader(source: Source) -> TableReader:
     return source.reader
 
 
@@ -157,7 +158,7 @@ def test_names_and_kinds(source: Source) -> None:
 @pytest.mark.parametrize("names", [FEATURES, ["town", "height"], ["count"]], ids=str)
 @pytest.mark.parametrize("batch_rows", [7, 64, 100_000])
 def test_batches_hold_these_columns_in_order_and_no_more_rows(
-    reader: Reader, names: list[str], batch_rows: int
+    reader: TableReader, names: list[str], batch_rows: int
 ) -> None:
     batches = list(reader.batches(names, batch_rows))
     assert all(batch.schema.names == names for batch in batches)
@@ -165,16 +166,16 @@ def test_batches_hold_these_columns_in_order_and_no_more_rows(
     assert rows_of(iter(batches)) == expected(names)
 
 
-def test_it_can_be_read_again(reader: Reader) -> None:
+def test_it_can_be_read_again(reader: TableReader) -> None:
     once, again = (rows_of(reader.batches(FEATURES, 64)) for _ in range(2))
     assert once == again
 
 
-def test_rows_are_known_or_not_but_never_wrong(reader: Reader) -> None:
+def test_rows_are_known_or_not_but_never_wrong(reader: TableReader) -> None:
     assert reader.rows in (None, ROWS)
 
 
-def test_units_are_the_table_in_order_and_several_know_their_rows(reader: Reader) -> None:
+def test_units_are_the_table_in_order_and_several_know_their_rows(reader: TableReader) -> None:
     units = reader.units()
     pieces = [rows_of(unit.batches(FEATURES, 64)) for unit in units]
     assert [row for piece in pieces for row in piece] == expected(FEATURES)

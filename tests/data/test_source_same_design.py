@@ -41,7 +41,6 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "truth": lambda k: k % 3 == 0,
     "dates": lambda k: (_START + datetime.timedelta(days=k)).date(),
     "times": lambda k: _START + datetime.timedelta(seconds=k * 3601),
-    "clock": lambda k: datetime.time(k % 24, k * 7 % 60, k % 60),
     "zip": lambda k: 10_115 + k * k % 17,
     "customer_id": lambda k: 900_000 + k * 7919 % ROWS,
     "who": lambda k: f"person {k}",
@@ -52,15 +51,9 @@ KINDS: dict[str, Callable[[int], Any]] = {
 SPELT: dict[str, Callable[[int], Any]] = {
     "money": lambda k: f"${1000 + k * 37 % 5000:,}.50",
     "share": lambda k: f"{k % 83} %",
-    "rate": lambda k: f"${250 + k * 5 % 900}/mo",
-    "scale": lambda k: f"{k / 10}k" if k % 2 else str(k * 3),
-    "side": lambda k: f"{k / 8}{'EW'[k % 2]}",
-    "bound": lambda k: "<5" if k % 9 == 2 else str(5 + k * 3 % 77),
-    "part": lambda k: f"{k % 12}/12",
-    "lapse": lambda k: f"{k % 5}h {k * 7 % 60}m",
-    "weight": lambda k: f"{k * 10} g" if k % 2 else f"{k / 8} kg",
-    "about": lambda k: f"ca. {1900 + k % 90}" if k % 9 == 4 else str(1900 + k % 97),
-    "weekday": lambda k: (_START + datetime.timedelta(days=k)).strftime("%a %d %b %Y"),
+    "weight": lambda k: f"{k / 8} kg",
+    "german": lambda k: f"{k % 28 + 1:02d}.{k % 12 + 1:02d}.2020",
+    "words": lambda k: f"{['Jan', 'Feb', 'Mar'][k % 3]} {k % 28 + 1}, 2020",
     "month": lambda k: f"{2015 + k % 7}-{1 + k % 12:02d}",
 }
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from labeldp import scan
 from labeldp.data import readers
-from labeldp.data.files import joined
+from labeldp.data.batches import joined
 from labeldp.data.source import _suitable_rows
 
 

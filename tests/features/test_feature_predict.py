@@ -108,11 +108,15 @@ def test_missing_at_prediction_only_is_the_mean(mapped):
     assert mapped.design(rows)[0, 1] == 0
 
 
-def test_infinity_and_text_are_refused(mapped):
-    for first, value, words in ((1.0, float("inf"), "infinity at row 2"), ("5f", "six", "'5f'")):
-        rows = TABLE.slice(0, 2).set_column(0, "x", pa.array([first, value]))
-        with pytest.raises(DataError, match=words):
-            mapped.design(rows)
+def test_infinity_is_refused_and_text_is_missing(mapped):
+    def rows(values):
+        return TABLE.slice(0, 2).set_column(0, "x", pa.array(values))
+
+    with pytest.raises(DataError, match="infinity at row 2"):
+        mapped.design(rows([1.0, float("inf")]))
+    np.testing.assert_array_equal(
+        mapped.design(rows(["1.5", "six"])), mapped.design(rows([1.5, None]))
+    )
 
 
 def test_no_rows(mapped):

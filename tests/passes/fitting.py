@@ -7,7 +7,7 @@ from typing import Any
 from labeldp.data.source import Source
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.passes.engine import engine_for
+from labeldp.spark.engine import engine_for
 
 
 def fitted(source: Source, **options: Any) -> FeatureMap:

@@ -20,10 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 import labeldp
-from labeldp import InputError, Source, passes, scan
+from labeldp import InputError, Source, scan
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.sampling.streams import Randomness
+from labeldp.spark.engine import engine_for
 from tests.plans import plan
 from tests.tables import RANGE, table
 
@@ -40,7 +41,7 @@ def opened(data: Any) -> Source:
 def answers(source: Source) -> dict[str, str]:
     """The plan file and the sums, the private ones included, as digests."""
     made = plan(source, **OPTIONS)
-    gram, moments = passes.engine_for(source).run_pass(
+    gram, moments = engine_for(source).run_pass(
         "label sums",
         source,
         GramAccumulator(made.features),

@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import DataError, InputError, LocalEngine, MissingExtraError, SparkEngine, scan
+from labeldp.data.cluster import over_parts
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.leverage import LeverageScan
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from labeldp.spark import reader, session
-from labeldp.spark.reader import over_parts
 from tests.console import labeldp
 from tests.passes.fitting import fitted
 from tests.plans import plan

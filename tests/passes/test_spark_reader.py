@@ -10,9 +10,9 @@ import pytest
 from pyarrow import csv
 
 from labeldp import InputError, SparkEngine, scan
+from labeldp.data.cluster import over_parts
 from labeldp.features.fit import fit_features
-from labeldp.passes.engine import engine_for
-from labeldp.spark.reader import over_parts
+from labeldp.spark.engine import engine_for
 from labeldp.spark.session import read
 from tests.contracts import test_reader as contract
 from tests.data import test_source_same_design as same
@@ -77,7 +77,7 @@ def test_messy_text_is_read_as_here(spark: Any, tmp_path: Any) -> None:
     ]
     (tmp_path / "t.csv").write_text("\n".join(["x;day;z", *rows]))
     here, there = scan(tmp_path / "t.csv"), scan(read(str(tmp_path / "t.csv")))
-    assert here.wording.told == there.wording.told
+    assert here.column_formats == there.column_formats
     assert fit_features(there, run_pass=SparkEngine().run_pass) == fit_features(here)
 
 

@@ -258,26 +258,21 @@ text_options = together(
         "--skip-lines",
         type=int,
         metavar="N",
-        help="Lines above the header (default: titles are found).",
+        help="Lines above the header (default: those with one field).",
     ),
     option(
         "--skip-footer",
         type=int,
         metavar="N",
-        help="Lines below the last row (default: totals and remarks are found).",
+        help="Lines below the last row (default: those with one field).",
     ),
     option(
         "--decimal", metavar="SIGN", help="Decimal sign, . or , (default: found for each column)."
     ),
-    option(
-        "--thousands",
-        metavar="SIGN",
-        help="Sign between groups of digits (default: found for each column).",
-    ),
     column_list(
         "--na",
-        help="Texts that mean missing, besides NA, null and the like. For one column: age=999; "
-        "age=* means all texts there that are no number. '' means empty cells only.",
+        help="Texts that mean missing, besides NA, null and the like. For one column: age=999. "
+        "'' means empty cells only.",
     ),
     option(
         "--date-format",
@@ -328,7 +323,7 @@ table_options = together(
 SCAN_KEYWORDS = (
     "label", "label_range", "person", "features", "categorical", "numeric", "drop", "clip",
     "drop_missing_labels", "delimiter", "encoding", "skip_lines", "skip_footer", "decimal",
-    "thousands", "na", "date_format",
+    "na", "date_format",
 )  # fmt: skip
 """Parameters that are keyword arguments of `labeldp.scan`."""
 

@@ -7,6 +7,8 @@ labels nothing passes here but `floats_of`, which refuses none.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -250,3 +252,31 @@ def not_a_number(name: str, value: str, where: str) -> DataError:
         f"column {name!r} should be numeric but holds {shown!r} at {where}; correct the value, "
         f"or declare the column categorical"
     )
+
+
+_NUMBER_IN_NAME = re.compile(r"(?<![\w.])[\d.]*\d")
+"""A word that begins with a digit. Where a file has no header, or another delimiter than was said,
+its first row stands in the place of the names, and one of its values is a label. Such a line has a
+number somewhere; then messages hold only names without a digit."""
+LONGEST_NAME = 80
+"""Characters of a name that are shown, or compared."""
+NO_NAMES = "numbers: is there a line with their names?"
+
+
+def printable_names(names: Iterable[str]) -> list[str]:
+    """Those that may be said."""
+    names = list(names)
+    if not any(_NUMBER_IN_NAME.search(name) for name in names):
+        return names
+    return [name for name in names if name and not re.search(r"\d", name)]
+
+
+def quoted_names(names: Iterable[str], most: int) -> str:
+    """So many of them at most, in quotes; '' where none may be said."""
+    found = [short_name(name) for name in printable_names(names)]
+    return ", ".join(map(repr, found[:most])) + (", ..." if len(found) > most else "")
+
+
+def short_name(name: str) -> str:
+    """As much of a name as tells it: a table that was given for a name may be long."""
+    return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "…"

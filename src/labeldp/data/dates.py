@@ -1,10 +1,14 @@
-"""Dates that are not spelt as ISO wants: found by the shape of the text, then by the order."""
+"""Dates in texts: which format they have, and the times that they say.
+
+A format is written as `strptime` has it. Texts may have a time of day and a zone behind the date
+whether the format names them or not. Names of months are English, short or long.
+"""
 
 from __future__ import annotations
 
 import re
-from calendar import month_name
-from collections.abc import Mapping
+from collections import Counter
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -12,202 +16,174 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
-from labeldp.data.dates_in_english import in_english
 
-_LEAP = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
-DAY = (
-    r"(?:\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|\d{4}-(?:0[13-9]|1[0-2])-(?:29|30)|"
-    rf"\d{{4}}-(?:0[13578]|1[02])-31|{_LEAP}-02-29)"
-)
-"""Days as ISO writes them, and as the calendar has them."""
-HOUR = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?"
-MOMENT = rf"^{DAY}([ T]{HOUR})?$"
-"""Dates and times as ISO has them, without a zone."""
+ISO = "%Y-%m-%d"
+MOMENT = pa.timestamp("us")
 
-CLOCK = (
-    r"^(?:(?P<days>\d{1,5}) ?(?:d|days?|Tage?),? )?(?P<hours>\d{1,3})[:h]"
-    r"(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?"
-    r"(?P<half> ?[AaPp]\.?[Mm]\.?)?(?: ?(?:Uhr|hrs|h))?$"
-)
-"""Times of day, and durations in hours, minutes and seconds."""
-LAPSE = (
-    r"^(?:(?P<days>\d{1,5}) ?(?:d|days?|Tage?)(?:,? |$)?)?"
-    r"(?:(?P<hours>\d+) ?(?:h|hr|hrs|hours?|Std\.?)(?:,? |$)?)?"
-    r"(?:(?P<minutes>\d+) ?(?:m|min|mins|minutes?|Min\.?)(?:,? |$)?)?"
-    r"(?:(?P<seconds>\d+(?:\.\d{1,9})?) ?(?:s|sec|secs|seconds?|Sek\.?))?$"
-)
-"""Durations in letters: 1h 25m."""
+_FORMATS: tuple[tuple[str, ...], ...] = (
+    (ISO,), ("%Y/%m/%d",), ("%Y.%m.%d",),
+    ("%d.%m.%Y",), ("%d.%m.%y",),
+    ("%d/%m/%Y", "%m/%d/%Y"), ("%d-%m-%Y", "%m-%d-%Y"),
+    ("%d/%m/%y", "%m/%d/%y"), ("%d-%m-%y", "%m-%d-%y"),
+    ("%d %b %Y",), ("%d %b %y",), ("%d-%b-%Y",), ("%d-%b-%y",), ("%d%b%Y",), ("%d/%b/%Y",),
+    ("%b %d, %Y",), ("%b %d %Y",),
+    ("%Y-%m",), ("%Y/%m",), ("%m/%Y",), ("%b %Y",), ("%b-%Y",), ("%b-%y",),
+)  # fmt: skip
+"""Formats that are inferred. A text may have both formats of a pair."""
 
-_MONTH = "(?:0?[1-9]|1[0-2])"
-_DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
-ISO = "%F"
-"""Among several formats: dates and times as ISO has them."""
-_TIMES = {
-    "": "",
-    " 9:9": " %H:%M",
-    " 9:9:9": " %H:%M:%S",
-    "T9:9": "T%H:%M",
-    "T9:9:9": "T%H:%M:%S",
-    " 9:9 p": " %I:%M %p",
-    " 9:9:9 p": " %I:%M:%S %p",
-}
-_SHAPED = re.compile(r"(?P<day>.*?)(?P<time>[ T]9:9(:9)?( p)?)?")
-_ORDERS: dict[str, tuple[str, ...]] = {
-    "Y-9-9": ("%Y-%m-%d",),
-    "Y/9/9": ("%Y/%m/%d",),
-    "Y.9.9": ("%Y.%m.%d",),
-    "9/9/Y": ("%d/%m/%Y", "%m/%d/%Y"),
-    "9-9-Y": ("%d-%m-%Y", "%m-%d-%Y"),
-    "9.9.Y": ("%d.%m.%Y",),
-    "9/9/9": ("%d/%m/%y", "%m/%d/%y"),
-    "9-9-9": ("%d-%m-%y", "%m-%d-%y"),
-    "9.9.9": ("%d.%m.%y",),
-    "9. 9. Y": ("%d. %m. %Y",),
-    "Y. 9. 9": ("%Y. %m. %d",),
-    "Y. 9. 9.": ("%Y. %m. %d.",),
-    "9 b Y": ("%d %b %Y",),
-    "9 b 9": ("%d %b %y",),
-    "9/b/Y": ("%d/%b/%Y",),
-    "9.b.Y": ("%d.%b.%Y",),
-    "Y-b-9": ("%Y-%b-%d",),
-    "Y b 9": ("%Y %b %d",),
-    "9. b Y": ("%d. %b %Y",),
-    "9-b-Y": ("%d-%b-%Y",),
-    "9-b-9": ("%d-%b-%y",),
-    "9bY": ("%d%b%Y",),
-    "b 9, Y": ("%b %d, %Y",),
-    "b 9 Y": ("%b %d %Y",),
-    "Y-9": ("%Y-%m",),
-    "Y/9": ("%Y/%m",),
-    "Y-b": ("%Y-%b",),
-    "9/Y": ("%m/%Y",),
-    "b Y": ("%b %Y",),
-    "b-Y": ("%b-%Y",),
-    "b-9": ("%b-%y",),
-}
-"""Of every shape the orders it may have, the likelier first."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_NAME = (
+    "(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
 _FIELDS = {
-    "%d": _DAY,
-    "%m": _MONTH,
-    "%Y": r"\d{4}",
-    "%y": r"\d{2}",
-    "%b": "(?i:" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in month_name[1:]) + ")",
-    "%H": r"(?:[01]?\d|2[0-3])",
-    "%M": r"[0-5]\d",
-    "%S": r"[0-5]\d",
-    "%I": "(?:0?[1-9]|1[0-2])",
-    "%p": "[AaPp][Mm]",
+    "%Y": r"(?P<Y>\d{4})",
+    "%y": r"(?P<y>\d{2})",
+    "%m": "(?P<m>0?[1-9]|1[0-2])",
+    "%d": "(?P<d>0?[1-9]|[12][0-9]|3[01])",
+    "%b": f"(?P<b>{_MONTH_NAME})",
+    "%H": r"(?P<H>[01]?\d|2[0-3])",
+    "%I": "(?P<H>0?[1-9]|1[0-2])",
+    "%M": r"(?P<M>[0-5]\d)",
+    "%S": r"(?P<S>[0-5]\d(?:\.\d{1,9})?)",
+    "%p": r"(?P<p>[AaPp]\.?[Mm]\.?)",
 }
+_TIME = (
+    f"(?:[ T]{_FIELDS['%H']}:{_FIELDS['%M']}(?::{_FIELDS['%S']})?(?: ?{_FIELDS['%p']})?"
+    r"(?: ?(?P<z>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?)?"
+)
+_MAYBE_DATE = r"^(?:\d{1,4}[-/. ]|\d{1,2}[A-Za-z]{3}\d|[A-Za-z]{3,9}\.?[- ]).{0,40}\d"
+_DIRECTIVES = {"%F": ISO, "%B": "%b", "%T": "%H:%M:%S"}
 
 
-def in_digits(form: str | None) -> bool:
-    """Whether dates of a format are whole numbers too: 20210305."""
-    return form is not None and re.fullmatch(r"(%[YymdHMS])+", form) is not None
+def is_date_format(value: object) -> bool:
+    """Whether a value is a format of dates, or up to nine of them with | between."""
+    if not isinstance(value, str):
+        return False
+    forms = [_expanded(form) for form in value.split("|")]
+    return len(forms) < 10 and all(
+        re.fullmatch(r"(%[YymdbHIMSp]|[-/., :T]){1,16}", form) for form in forms
+    )
 
 
-def digits(numbers: pa.Array) -> pa.Array:
-    """Whole numbers as texts; others as they are, which no such date is."""
+def is_all_digits(form: str | None) -> bool:
+    """Whether dates of a format are whole numbers too, such as 20210305."""
+    return form is not None and re.fullmatch(r"(%[YymdHMS])+", _expanded(form)) is not None
+
+
+def count_formats(texts: pa.Array, counts: pa.Array, before: Counter[str]) -> Counter[str]:
+    """Count the different `texts`, each so often, that have each format; some have two.
+
+    Formats that were seen `before` are tried first, and what has one of them is tried no further.
+    """
+    totals: Counter[str] = Counter()
+    maybe = pc.match_substring_regex(texts, _MAYBE_DATE)
+    texts, counts = texts.filter(maybe), counts.filter(maybe)
+    for forms in sorted(_FORMATS, key=lambda forms: -before[forms[0]] - before[forms[-1]]):
+        if not len(texts):
+            break
+        fits = [pc.match_substring_regex(texts, _pattern(form)) for form in forms]
+        for form, fit in zip(forms, fits, strict=True):
+            totals[form] += pc.sum(counts.filter(fit)).as_py() or 0
+        others = pc.invert(fits[0] if len(fits) == 1 else pc.or_(*fits))
+        texts, counts = texts.filter(others), counts.filter(others)
+    return +totals
+
+
+def other_order(form: str) -> str | None:
+    """Return the format that differs in the order of day and month, if there is one."""
+    pairs = [forms for forms in _FORMATS if len(forms) > 1 and form in forms]
+    return next((each for forms in pairs for each in forms if each != form), None)
+
+
+def parse_dates(texts: pa.Array, form: str) -> pa.Array:
+    """Return the times that texts of a format say, null for others and for days of no calendar.
+
+    Of several formats with | between, the first that a text has counts. A zone is applied, so that
+    the result is in UTC; without one it is the time that the clock showed.
+    """
+    coded = texts.dictionary_encode()  # every text is parsed once
+    times = [_parse(coded.dictionary, one) for one in form.split("|")]
+    return (times[0] if len(times) == 1 else pc.coalesce(*times)).take(coded.indices)
+
+
+def digits_of(numbers: pa.Array) -> pa.Array:
+    """Return whole numbers as texts of digits; numbers with a fraction, which no date has, too."""
     try:
         return numbers.cast(pa.int64()).cast(pa.string())
     except pa.ArrowInvalid:
         return numbers.cast(pa.string())
 
 
-def date_formats(texts: pa.Array, counts: pa.Array) -> dict[str, int]:
-    """How many of these texts, each so often, are dates of which format; one may be of two."""
-    found: dict[str, int] = {}
-    for shape in _shapes(texts):
-        for form in _formats(shape):
-            fits = pc.match_substring_regex(texts, _pattern(form))
-            found[form] = pc.sum(counts.filter(fits)).as_py() or 0
-    return {form: count for form, count in found.items() if count}
-
-
-def together(counts: Mapping[str, int]) -> list[str]:
-    """The formats of texts of several shapes: of each shape the order that most have."""
-    best: dict[str, str] = {}
-    for form in sorted(counts, key=lambda form: (-counts[form], form.startswith("%m"), form)):
-        other = other_order(form)
-        best.setdefault(min(form, other or form), form)
-    return sorted(best.values(), key=lambda form: (-counts[form], form))
-
-
-def read_times(texts: pa.Array, form: str) -> pa.Array:
-    """The times that texts of one format say, null for others."""
-    if form == ISO:
-        return of_format(texts, form).cast(pa.timestamp("us"))
-    texts = in_english(texts)
-    times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
-    if "%d" not in form:
-        return times
-    # a 31st of a month of 30 days would be taken for a 1st
-    early = pc.less_equal(pc.day(times), arrow_numbers(np.array([3]))[0])
-    days = pc.replace_substring_regex(texts, r"[ T]\d+:.*$", "")
-    if "%y" in form:  # which is the last
-        days = pc.replace_substring_regex(days, r"\d\d$", "")
-    late = pc.match_substring_regex(days, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
-    return pc.if_else(pc.and_(early, late), no_value(times.type), times)
-
-
-def read_clock(texts: pa.Array) -> pa.Array:
-    """The time since midnight, or the duration, that texts say; null for others."""
-    return pc.coalesce(_elapsed(texts, CLOCK), _elapsed(texts, LAPSE))
-
-
-def _elapsed(texts: pa.Array, pattern: str) -> pa.Array:
-    parts = pc.extract_regex(texts, pattern)
-    days, hours, minutes, seconds = (
-        _numbers(parts.field(name)) for name in ("days", "hours", "minutes", "seconds")
-    )
-    if pattern == CLOCK:
-        late, halved = (
-            numpy_numbers(pc.match_substring_regex(parts.field("half"), sign)) == 1
-            for sign in ("[Pp]", "[AaPp]")
-        )
-        hours = np.where(halved, hours % 12 + 12 * late, hours)
-    micros = np.rint(((days * 24 + hours) * 3600 + minutes * 60 + seconds) * 1e6).astype(np.int64)
-    times = arrow_numbers(micros).cast(pa.duration("us"))
-    return pc.if_else(parts.is_null(), no_value(times.type), times)
-
-
-def _numbers(texts: pa.Array) -> NDArray[np.float64]:
-    """0 where there is none."""
-    zero, nothing = arrow_words(["0", ""], texts.type)
-    filled = pc.fill_null(texts, zero)
-    return numpy_numbers(pc.if_else(pc.equal(filled, nothing), zero, filled).cast(pa.float64()))
-
-
-def of_format(texts: pa.Array, form: str) -> pa.Array:
-    """The texts that look like dates of a format, null for others."""
-    words, pattern = (texts, MOMENT) if form == ISO else (in_english(texts), _pattern(form))
-    return pc.if_else(pc.match_substring_regex(words, pattern), words, no_value(texts.type))
-
-
-def other_order(form: str) -> str | None:
-    """The format that differs in the order of day and month, if there is one."""
-    for orders in _ORDERS.values():
-        for one, other in zip(orders, orders[::-1], strict=True):
-            if one != other and form.startswith(one):
-                return form.replace(one, other)
-    return None
-
-
-def _shapes(texts: pa.Array) -> list[str]:
-    """The texts with Y for years, 9 for other numbers and b for words."""
-    shape = pc.replace_substring_regex(texts, r" [AaPp][Mm]$", " p")
-    shape = pc.replace_substring_regex(shape, r"[A-SU-Za-z][A-Za-z]{2,8}", "b")
-    shape = pc.replace_substring_regex(shape, r"\d{4}", "Y")
-    return [str(text) for text in pc.replace_substring_regex(shape, r"\d{1,2}", "9").unique()]
-
-
-def _formats(shape: str) -> list[str]:
-    parts = _SHAPED.fullmatch(shape)
-    if parts is None or parts["day"] not in _ORDERS:
-        return []
-    time = _TIMES[parts["time"] or ""]
-    return [day + time for day in _ORDERS[parts["day"]]]
-
-
+@cache
 def _pattern(form: str) -> str:
-    spelled = re.sub(r"%.|.", lambda found: _FIELDS.get(found[0]) or re.escape(found[0]), form)
-    return f"^{spelled}$"
+    form = _expanded(form)
+    fields = re.sub(r"%.|.", lambda part: _FIELDS.get(part[0]) or re.escape(part[0]), form)
+    return f"^{fields}{'' if re.search('%[HI]', form) else _TIME}$"
+
+
+def _expanded(form: str) -> str:
+    for short, long in _DIRECTIVES.items():
+        form = form.replace(short, long)
+    return form
+
+
+def _parse(texts: pa.Array, form: str) -> pa.Array:
+    pattern = _pattern(form)
+    parts = pc.extract_regex(texts, pattern)
+    names = {field.name for field in parts.type}
+
+    def number(name: str, default: float) -> NDArray[np.float64]:
+        if name not in names:
+            return np.full(len(texts), default)
+        digits = pc.replace_substring_regex(parts.field(name), "^$", str(default))
+        return numpy_numbers(
+            pc.fill_null(digits, arrow_words(["1"], digits.type)[0]).cast(pa.float64())
+        )
+
+    year = number("Y", 0) if "Y" in names else 1900 + number("y", 70)
+    year = np.where((year < 1969) & ("Y" not in names), year + 100, year)  # as POSIX has it
+    month = _months(parts.field("b")) if "b" in names else number("m", 1)
+    first = (year.astype(np.int64) - 1970).astype("M8[Y]").astype("M8[M]")
+    first = first + (month.astype(np.int64) - 1).astype("m8[M]")
+    day = first.astype("M8[D]") + (number("d", 1).astype(np.int64) - 1).astype("m8[D]")
+    exists = day.astype("M8[M]") == first  # there is no 31st of June
+    hour = number("H", 0)
+    if "p" in names:
+        half = parts.field("p")
+        is_pm, is_am = (_truths(pc.match_substring_regex(half, sign)) for sign in ("[Pp]", "[Aa]"))
+        hour = np.where(is_pm | is_am, hour % 12 + 12 * is_pm, hour)
+    seconds = hour * 3600 + number("M", 0) * 60 + number("S", 0)
+    if "z" in names:
+        seconds -= _offsets(parts.field("z"))
+    micros = day.astype("M8[us]").astype(np.int64) + np.rint(seconds * 1e6).astype(np.int64)
+    valid = arrow_numbers((exists & ~_truths(parts.is_null())).view(np.uint8)).cast(pa.bool_())
+    return pc.if_else(valid, arrow_numbers(micros).cast(MOMENT), no_value(MOMENT))
+
+
+def _months(names: pa.Array) -> NDArray[np.int64]:
+    """1 to 12; 1 where there is none."""
+    short = pc.utf8_lower(pc.utf8_slice_codeunits(names, 0, 3))
+    places = pc.index_in(short, value_set=arrow_words(_MONTHS, short.type))
+    numbers = numpy_numbers(places.cast(pa.float64()))
+    return np.where(np.isnan(numbers), 0, numbers).astype(np.int64) + 1
+
+
+def _offsets(zones: pa.Array) -> NDArray[np.float64]:
+    """Seconds by which the clocks of zones are ahead of UTC; 0 where none is named."""
+    texts = [zone or "" for zone in zones.unique().to_pylist()]
+    found = [re.fullmatch(r"([+-])(\d\d):?(\d\d)?", text) for text in texts]
+    ahead = [
+        int(part[1] + "1") * (int(part[2]) * 3600 + int(part[3] or 0) * 60) if part else 0
+        for part in found
+    ]
+    places = numpy_numbers(pc.index_in(zones, value_set=zones.unique()).cast(pa.float64()))
+    which = np.where(np.isnan(places), -1, places).astype(int)
+    offsets: NDArray[np.float64] = np.array([*ahead, 0.0])[which]
+    return offsets
+
+
+def _truths(mask: pa.Array) -> NDArray[np.bool_]:
+    """False where it is null."""
+    truths: NDArray[np.bool_] = numpy_numbers(mask) == 1
+    return truths

@@ -1,4 +1,4 @@
-"""Which files a path means, and which format they have."""
+"""Files of a table: which a path means, their format, whether they fit together or changed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import difflib
 import glob
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from labeldp.arrow_util import arrow_numbers, no_value, numpy_numbers
-from labeldp.data.columns import value_type
-from labeldp.data.safe_names import NO_NAMES, tellable, told
+from labeldp.data.columns import NO_NAMES, printable_names, quoted_names
 from labeldp.errors import DataError
 from labeldp.io_util import path_problem
 
@@ -101,78 +98,15 @@ def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
         return None
     states = []
     for path in paths:
-        with reading(path, "readable"):
+        with reading_file(path, "readable"):
             found = path.stat()
         times = found.st_mtime_ns, found.st_ctime_ns
         states.append((str(path), found.st_size, *times, found.st_ino))
     return tuple(states)
 
 
-def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into pieces of at most `rows` rows, skipping empty ones."""
-    for start in range(0, batch.num_rows, rows):
-        piece = batch.slice(start, rows)
-        for index, column in enumerate(piece.columns):
-            if pa.types.is_string_view(value_type(column.type)):
-                name = piece.schema.names[index]
-                piece = piece.set_column(index, name, _without_views(column))
-        yield piece
-
-
-def joined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Put small batches together, up to `rows` rows: each costs as much as a large one."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in filter(len, batches):
-        size = sum(piece.num_rows for piece in waiting) + batch.num_rows
-        if waiting and (size > rows or batch.schema != waiting[0].schema):
-            yield _together(waiting)
-            waiting = []
-        if not waiting and 2 * batch.num_rows > rows:
-            yield batch
-        else:
-            waiting.append(batch)
-    if waiting:
-        yield _together(waiting)
-
-
-def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.concat_batches([_with_joinable_codes(batch) for batch in batches])
-
-
-def _with_joinable_codes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dictionaries of several batches together may need more codes than each of them."""
-    for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        if pa.types.is_dictionary(column.type):
-            codes, values = _without_null_values(column)
-            if codes.type.bit_width < 32:
-                codes = codes.cast(pa.int32())
-            wide = pa.DictionaryArray.from_arrays(codes, values, safe=False)
-            batch = batch.set_column(index, name, wide)
-    return batch
-
-
-def _without_null_values(column: pa.DictionaryArray) -> tuple[pa.Array, pa.Array]:
-    """Codes and dictionary; Arrow cannot unify dictionaries in which null is a value."""
-    values = column.dictionary
-    if not values.null_count:
-        return column.indices, values
-    valid = values.is_valid()
-    codes = arrow_numbers(numpy_numbers(valid).cumsum() - 1).cast(column.indices.type, safe=False)
-    return pc.if_else(valid, codes, no_value(codes.type)).take(column.indices), values.drop_null()
-
-
-def _without_views(column: pa.Array) -> pa.Array:
-    """Polars sends string views, for which Arrow lacks most kernels."""
-    if pa.types.is_dictionary(column.type):
-        texts = column.dictionary.cast(pa.large_string())
-        return pa.DictionaryArray.from_arrays(column.indices, texts)
-    return column.cast(pa.large_string())
-
-
 @contextmanager
-def reading(path: Path | str, form: str) -> Iterator[None]:
+def reading_file(path: Path | str, form: str) -> Iterator[None]:
     """Turn any failure to read into one line about the file.
 
     Arrow's own message is left out because it may quote a row, and a row holds a label.
@@ -196,7 +130,11 @@ def same_schema(first: pa.Schema, other: pa.Schema, paths: tuple[Path, Path]) ->
     """Refuse two files of one table whose columns differ."""
     if first.names != other.names:
         odd = sorted(set(first.names) ^ set(other.names))
-        what = f"columns {told(odd, 5)}" if tellable(odd) else f"columns, which are {NO_NAMES}"
+        what = (
+            f"columns {quoted_names(odd, 5)}"
+            if printable_names(odd)
+            else f"columns, which are {NO_NAMES}"
+        )
         what = what if odd else "the order of the columns"
         raise DataError(f"{paths[0]} and {paths[1]} differ in {what}; files need one schema")
     for a, b in zip(first, other, strict=True):
@@ -207,11 +145,11 @@ def same_schema(first: pa.Schema, other: pa.Schema, paths: tuple[Path, Path]) ->
             )
 
 
-def unique_names(names: Sequence[str], where: Any) -> None:
+def check_unique_names(names: Sequence[str], where: Any) -> None:
     """Refuse a table in which a name stands for two columns."""
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
-        same = f"named {told(twice, 5)}" if tellable(twice) else "of one name"
+        same = f"named {quoted_names(twice, 5)}" if printable_names(twice) else "of one name"
         raise DataError(
             f"{where} has several columns {same}; rename them, or add a header line if the file "
             f"has none"

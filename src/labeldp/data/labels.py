@@ -1,13 +1,14 @@
 """The private column: labels as float64, checked without saying anything about them.
 
-What is wrong with labels is reported as one fact about the whole column, and only after the
-last batch: an error at the moment of the first bad label would tell, through the progress
-bar or the clock, where it stands. Until then bad labels are replaced by the lower end of
-the range, so whatever a caller computes meanwhile obeys the public range.
+What is wrong with labels is reported as one fact about the whole column, and only after the last
+batch: an error at the moment of the first bad label would tell, through the progress bar or the
+clock, where it stands. Until then bad labels are replaced by the lower end of the range, so that
+whatever a caller computes meanwhile obeys the public range.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -20,38 +21,26 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_words, no_value
-from labeldp.data.columns import NUMBER, floats_of, in_any_case, is_number, is_text, value_type
-from labeldp.data.dress import MOST, Dress, letters_behind, same_unit
-from labeldp.data.numerals import in_ascii, number_text, numbers_among, units_of
-from labeldp.data.spelling import SOFT_BLANKS, Spelling, Wording
+from labeldp.data.columns import NULL_WORDS, NUMBER, floats_of, is_number, is_text, value_type
+from labeldp.data.text_types import may_lack, parse_numbers, without_codes
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 
 _UNNAMED = "the rows are not named because labels are private"
-_OF_UNIT, _OF_WORD = "unit:", "word:"
-"""Flags that labels have this unit, or none, or some word in its place: different ones are refused,
-and a word that not all have."""
-_MORE = r"[^\d.,\s'’()+−-]"
-"""More than digits and what may stand between them."""
-_INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
+_UNIT = "unit:"
+"""Flags that labels have this unit, or none: different ones are refused."""
+_MOST_UNITS = 8
+_MISSING = (
+    r"^[-–—?. ]*$|(?i)^(?:none|missing|unknown|n\.a\.?|<na>|nat|tbd|no data|"
+    r"not (?:available|known|recorded))$"
+)
+"""Texts that mean missing among labels, besides those that do everywhere. "nil" is 0, and "refused"
+or "not stated" may be an answer."""
 _NO_NUMBER = "no number (0)"
 """A date or another object. It holds a digit, so that it never counts as missing."""
-_TRUE = in_any_case("true|yes|y|ja|oui|sí|si|sim|да|tak|evet")
-_FALSE = in_any_case("false|no|n|nein|non|não|нет|nie|hayır")
-"""Answers among labels, whatever the others are: 1 and 0."""
-
-
-_ANSWERS = {
-    "*", "/",
-    *in_any_case(
-        "nil|n.c.|nc|n.d.|nd|n/d|s/d|b.d.|bd|n/s|refused|pending|unavailable|undisclosed|withheld|"
-        "keine angabe|not applicable|not stated|not reported|no answer|no response"
-    ),
-}  # fmt: skip
-"""Texts that mean missing among features, but may be an answer where they stand for a label: "nil"
-is 0, "b.d." below detection."""
-MISSING_LABELS = tuple(word for word in SOFT_BLANKS if word not in _ANSWERS)
-"""Texts that mean "missing" among labels, besides those that do everywhere."""
+_TRUE = ("true", "yes", "y")
+_FALSE = ("false", "no", "n")
+"""Answers among labels, in small letters or not: 1 and 0."""
 
 
 @dataclass
@@ -69,16 +58,12 @@ class LabelCheck:
     """Of the table: whether compiled kernels pay."""
     _raised: set[str] = field(default_factory=set, init=False, repr=False)
 
-    def clean(self, values: NDArray[np.float64], found: Collection[str]) -> NDArray[np.float64]:
-        """Return labels inside the range, remembering what was found and had to be changed."""
+    def clean(self, values: NDArray[np.float64], flags: Collection[str]) -> NDArray[np.float64]:
+        """Return labels inside the range, and remember what had to be changed."""
         cleaned = np.empty_like(values)
         wrong = kernels_for(self.rows).confine(cleaned, values, self.low, self.high)
-        flags = {
-            "missing": wrong & 1,
-            "infinite": wrong & 2,
-            "outside": wrong & 4 and not self.clip,
-        }
-        self._raised.update(found, (flag for flag, seen in flags.items() if seen))
+        seen = {"missing": wrong & 1, "infinite": wrong & 2, "outside": wrong & 4 and not self.clip}
+        self._raised.update(flags, (flag for flag, is_seen in seen.items() if is_seen))
         return cleaned
 
     @property
@@ -87,7 +72,7 @@ class LabelCheck:
         return sorted(self._raised)
 
     def resume(self, raised: list[str]) -> None:
-        """Go on from a pass that was interrupted, or from another part of the labels."""
+        """Go on from another part of the labels."""
         self._raised.update(raised)
 
     def finish(self) -> None:
@@ -99,12 +84,8 @@ class LabelCheck:
                 f"quote too many in a line); correct it, give answers a number each, or name the "
                 f"texts that mean missing (`na`) ({_UNNAMED})"
             )
-        units, words = (
-            {flag.removeprefix(kind) for flag in self._raised if flag.startswith(kind)}
-            for kind in (_OF_UNIT, _OF_WORD)
-        )
-        alone = len(units | words) == 1 or (not units and same_unit(words))
-        if not same_unit(units - {""}) or (("%" in units or words) and not alone):
+        units = {flag.removeprefix(_UNIT) for flag in self._raised if flag.startswith(_UNIT)}
+        if len(units - {""}) > 1 or ("" in units and not all(map(may_lack, units - {""}))):
             raise DataError(f"{who} holds numbers in different units; give them one ({_UNNAMED})")
         if "infinite" in self._raised:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
@@ -121,7 +102,7 @@ class LabelCheck:
 
 
 def label_texts(values: Iterable[Any]) -> pa.Array:
-    """Return cells of any types as texts, from which `to_labels` reads the same numbers.
+    """Return cells of any types as texts, from which `LabelParser` reads the same numbers.
 
     Excel sheets and columns of Python objects have no type of their own, and one inferred from the
     values would depend on labels: on the first cell, or on the largest integer. A value that is no
@@ -141,7 +122,19 @@ def _label_text(value: Any) -> str | None:
         value = Decimal(repr(float(value)))
     if not isinstance(value, Decimal):
         return _NO_NUMBER
-    return None if value.is_nan() else number_text(value)
+    return None if value.is_nan() else _without_point(value)
+
+
+def _without_point(number: Decimal) -> str:
+    """Return a number as digits and a power of ten, so that it has no decimal sign to mistake."""
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        return str(number)  # Infinity
+    kept = "".join(map(str, digits)).rstrip("0") or "0"
+    power = exponent + len(digits) - len(kept) if any(digits) else 0
+    if 0 <= power <= 20:
+        kept, power = kept + "0" * power, 0
+    return f"{'-' * sign}{kept}{f'e{power}' if power else ''}"
 
 
 def check_label_type(field: pa.Field) -> None:
@@ -155,70 +148,61 @@ def check_label_type(field: pa.Field) -> None:
         )
 
 
-def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], frozenset[str]]:
-    """Return labels as float64 with NaN for missing, and what a check is to know of their texts.
+@dataclass(frozen=True)
+class LabelParser:
+    """How labels that are text become numbers: nothing of it is inferred from labels."""
 
-    That is whether some were unreadable, and the units of the others.
-    """
-    found = frozenset[str]()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if is_text(array.type):
-        array, found = _parsed(array, wording)
-    return floats_of(array), found
+    decimal: str = "."
+    """The decimal sign of the features."""
+    null_words: tuple[str, ...] = NULL_WORDS
+    codes: tuple[str, ...] = ()
+    """Values of this column that were said to mean missing."""
 
+    def parse(self, column: pa.Array) -> tuple[NDArray[np.float64], frozenset[str]]:
+        """Return labels as float64 with NaN for missing, and flags for a `LabelCheck`.
 
-def present(array: pa.Array, wording: Wording) -> pa.Array:
-    """Return a mask of the rows that have a label: neither null nor NaN nor a word for that.
+        Flags are whether some texts are no numbers, and the units of the others.
+        """
+        column = self._without_missing(column)
+        if not is_text(column.type):
+            return floats_of(column), frozenset()
+        values, units = parse_numbers(column, self.decimal)
+        unreadable = pc.and_(column.is_valid(), values.is_null())
+        found = units.drop_null().unique()
+        if unreadable.true_count or len(found) > _MOST_UNITS:
+            return floats_of(values), frozenset(["text"])
+        return floats_of(values), frozenset(_UNIT + unit for unit in found.to_pylist())
 
-    Any other text is a label, although no number: it may be an answer (A, U, refused), and to
-    leave its row out would show who gave it. The check of labels refuses it.
-    """
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if is_text(array.type):
-        return _without_blanks(pc.utf8_trim_whitespace(array), wording).is_valid()
-    return pc.invert(pc.is_null(array, nan_is_null=True))
+    def has_label(self, column: pa.Array) -> pa.Array:
+        """Return a mask of the rows that have a label: neither null nor NaN nor a word for that.
 
+        Any other text is a label, although no number: it may be an answer (A, U, refused), and to
+        leave its row out would show who gave it. The check of labels refuses it.
+        """
+        column = self._without_missing(column)
+        if not is_text(column.type):
+            return pc.invert(pc.is_null(column, nan_is_null=True))
+        return column.is_valid()
 
-def _without_blanks(words: pa.Array, wording: Wording) -> pa.Array:
-    """Null in the place of "NA", "-", "?" and their like."""
-    return Spelling(words.type, blanks=(*wording.nulls, *MISSING_LABELS)).read(words, "label")
-
-
-def _answered(text: pa.Array) -> pa.Array:
-    """The texts without space around them, and 1 and 0 where they are answers."""
-    text = pc.utf8_trim_whitespace(text)
-    one, zero = arrow_words("10", text.type)
-    truths = (pc.is_in(text, value_set=arrow_words(words, text.type)) for words in (_TRUE, _FALSE))
-    return pc.case_when(pc.make_struct(*truths), one, zero, text)
-
-
-def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, frozenset[str]]:
-    """Labels spelt out in text: as the features' decimal sign has it, in any unit or none."""
-    words = in_ascii(_without_blanks(_answered(text), wording))
-    plain_numbers = pc.match_substring_regex(words, NUMBER)
-    signs = wording.decimal, wording.thousands
-    if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
-        return words, frozenset([_OF_UNIT] if plain_numbers.true_count else [])
-    readable = pc.or_(numbers_among(words, *signs), pc.match_substring_regex(words, _INFINITE))
-    found = {_OF_UNIT + unit for unit in _units(words.filter(readable))}
-    if pc.any(pc.invert(readable)).as_py():
-        behind = letters_behind(words, *signs)
-        dressed = pc.and_not(pc.match_substring_regex(behind, "."), readable)
-        found |= {_OF_WORD + word for word in behind.filter(dressed).unique().to_pylist()}
-        words = pc.if_else(dressed, Dress("unit").undressed(words), words)
-        readable = pc.or_(readable, dressed)
-    if pc.any(pc.invert(readable)).as_py() or len(found) > MOST:
-        found = {"text"}
-    words = pc.if_else(readable, words, no_value(words.type))
-    numbers = Spelling(pa.float64(), "numbers", False, *signs).read(words, "label")
-    return numbers, frozenset(found)
-
-
-def _units(numbers: pa.Array) -> set[str]:
-    """The units of numbers, those without one among them."""
-    numbers = numbers.drop_null()
-    more = numbers.filter(pc.match_substring_regex(numbers, _MORE))
-    none = {""} if len(more) < len(numbers) else set[str]()
-    return none | {*units_of(more).unique().to_pylist()}
+    def _without_missing(self, column: pa.Array) -> pa.Array:
+        """Return the column with null for missing, of texts with 1 and 0 for answers."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        codes = [
+            *self.codes,
+            *(_without_point(Decimal(code)) for code in self.codes if re.fullmatch(NUMBER, code)),
+        ]
+        column = without_codes(column, codes)
+        if not is_text(column.type):
+            return column
+        texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        missing = pc.or_kleene(
+            pc.is_in(texts, value_set=arrow_words(self.null_words, texts.type)),
+            pc.match_substring_regex(texts, _MISSING),
+        )
+        texts = pc.if_else(missing, no_value(texts.type), texts)
+        if not pc.any(pc.match_substring_regex(texts, r"(?i)^[tfyn]")).as_py():
+            return texts
+        small, (one, zero) = pc.utf8_lower(texts), arrow_words("10", texts.type)
+        answers = (pc.is_in(small, value_set=arrow_words(w, texts.type)) for w in (_TRUE, _FALSE))
+        return pc.case_when(pc.make_struct(*answers), one, zero, texts)

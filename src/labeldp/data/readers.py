@@ -1,22 +1,193 @@
-"""Readers of typed files: Parquet and Arrow IPC (Feather)."""
+"""Readers of tables: what they have in common, and those of typed files.
+
+A reader delivers some columns of a table in batches, again and again. `stored_schema` is what the
+file or frame holds; `parsers` say how text among it becomes values, and `schema` follows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.data.columns import is_text, value_type
-from labeldp.data.files import reading as reading_file, same_schema, sliced, unique_names
-from labeldp.data.protocol import Reader, TableReader, Wanted
-from labeldp.data.typed_text import spelt
+from labeldp.data.batches import sliced
+from labeldp.data.columns import check_breadth, is_number, is_text, value_type
+from labeldp.data.dates import is_all_digits
+from labeldp.data.files import check_unique_names, reading_file, same_schema
+from labeldp.data.options import TextOptions, check_column_formats
+from labeldp.data.text_types import ColumnParser, TextCounts, count_texts, infer_parsers
 
+COUNT_ROWS = 1 << 16
+"""Rows whose texts are counted at a time."""
 _PART_ROWS = 1 << 19
 """Rows that are worth a thread's while."""
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """The feature columns that are to be read, and what is said of them."""
+
+    features: Sequence[str]
+    numeric: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    options: TextOptions = field(default_factory=TextOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableReader(ABC):
+    """A table that can be read again and again, a few columns at a time."""
+
+    stored_schema: pa.Schema = field(repr=False)
+    """Names and types of all columns as they are stored."""
+    format: str
+    """Name of the format, for people."""
+    paths: tuple[Path, ...] = ()
+    """The files read, in order; empty for a frame."""
+    rows: int | None = None
+    """Number of rows, where it is known without reading the data."""
+    parsers: Mapping[str, ColumnParser] = field(default_factory=dict, repr=False)
+    """How text becomes values, once the reader is `prepared`."""
+    decimal: str = "."
+    """Decimal sign of labels that are text: the one of the features."""
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    """What was inferred, for people."""
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Names and types of all columns as they are delivered."""
+        schema = self.stored_schema
+        for name, parser in self.parsers.items():
+            if parser.kind not in ("category", "stored"):
+                place = schema.get_field_index(name)
+                schema = schema.set(place, pa.field(name, parser.type))
+        return schema
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether rows are read on other machines, where they are."""
+        return False
+
+    @property
+    def delimited(self) -> bool:
+        """Whether all values are text, those of labels too."""
+        return False
+
+    @abstractmethod
+    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield these columns, in this order, in batches of 1 to `batch_rows` rows."""
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the same with values in the place of texts."""
+        for batch in self.stored_batches(columns, batch_rows):
+            yield self.parse(batch)
+
+    def parse(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with values in the place of texts."""
+        for place, name in enumerate(batch.schema.names):
+            column = batch.column(place)
+            if name in self.parsers:
+                values = self.parsers[name].parse(column)
+                if values is not column:
+                    batch = batch.set_column(place, name, values)
+        return batch
+
+    def count_rows(self) -> int:
+        """Return the number of rows; the data are read if it is not known."""
+        if self.rows is not None:
+            return self.rows
+        first = self.stored_schema.names[:1]
+        return sum(batch.num_rows for batch in self.stored_batches(first, COUNT_ROWS))
+
+    def units(self) -> tuple[TableReader, ...]:
+        """Return parts of the table, in order, that can be read at the same time.
+
+        If they are several, they know their `rows`.
+        """
+        return (self,)
+
+    def stored(self) -> TableReader:
+        """Return a reader of all rows and columns as they are stored."""
+        return replace(self, parsers={})
+
+    def prepared(self, request: ReadRequest, /) -> Self:
+        """Return the reader whose parsers are final for these feature columns.
+
+        A text column of a typed table is a category. It is looked at only if it was said to be
+        numeric, to have dates of a format, or to have been read otherwise when features were
+        fitted, or if it is text only because it mixes types.
+        """
+        options, names = request.options, self.stored_schema.names
+        check_column_formats(options.column_formats or {})
+        codes = options.missing_in_column(names)
+        nulls = options.null_words(names, delimited=self.delimited)
+        texts = [n for n in request.features if self._is_text(n)]
+        undecided = [n for n in texts if self._is_undecided(n, request)]
+        dated = [n for n in request.features if self._may_be_dates(n, request)]
+        rows, counts = self.rows, dict[str, TextCounts]()
+        if undecided or dated or self.delimited:
+            check_breadth(len(undecided))
+            rows, counts = self.count([*undecided, *dated], options.date_format, nulls, codes)
+        parsers, decimal, notes = infer_parsers(
+            counts,
+            numeric=request.numeric,
+            categorical=request.categorical,
+            decimal=options.decimal,
+            date_format=options.date_format,
+            column_formats=options.column_formats,
+            null_words=nulls,
+            codes=codes,
+        )
+        parsers = {n: p for n, p in parsers.items() if n not in dated or p.kind == "date"}
+        for name in texts:
+            if name not in parsers:
+                said = codes.get(name, ())
+                parsers[name] = ColumnParser("category", pa.string(), null_words=nulls, codes=said)
+        for name in [name for name in request.features if name in codes]:
+            parsers.setdefault(
+                name,
+                ColumnParser("stored", self.stored_schema.field(name).type, codes=codes[name]),
+            )
+        return replace(
+            self, parsers=parsers, rows=rows, decimal=decimal, notes=(*self.notes, *notes)
+        )
+
+    def count(
+        self,
+        names: Sequence[str],
+        date_format: str | None,
+        null_words: Sequence[str],
+        codes: Mapping[str, Sequence[str]],
+    ) -> tuple[int | None, dict[str, TextCounts]]:
+        """Return the number of rows, and what the texts of these columns look like."""
+        batches = self.stored_batches(names, COUNT_ROWS)
+        return count_texts(batches, names, date_format, null_words, codes)
+
+    def _is_text(self, name: str) -> bool:
+        return is_text(value_type(self.stored_schema.field(name).type))
+
+    def _is_undecided(self, name: str, request: ReadRequest) -> bool:
+        if self.delimited:
+            return True
+        if name in request.categorical:
+            return False
+        said = request.options.format_of(name).keys() - {"na"}
+        is_category = pa.types.is_dictionary(self.stored_schema.field(name).type)
+        dated = request.options.date_format is not None and not is_category
+        return bool(name in request.numeric or dated or said)
+
+    def _may_be_dates(self, name: str, request: ReadRequest) -> bool:
+        """Whether whole numbers may be dates, because their format is known."""
+        if name in (*request.numeric, *request.categorical) or self._is_text(name):
+            return False
+        known = request.options.format_of(name).get("date_format")
+        form = known or request.options.date_format
+        return is_all_digits(form) and is_number(self.stored_schema.field(name).type)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +197,7 @@ class ParquetReader(TableReader):
     format: str = "Parquet"
     rows: int
     dictionaries: tuple[str, ...] = ()
+    """Text columns that are delivered as dictionary codes, five times faster than strings."""
     groups: range | None = None
     """Of a part of one file: its row groups."""
     footer: Any = field(default=None, repr=False, compare=False)
@@ -42,22 +214,21 @@ class ParquetReader(TableReader):
                 file = pq.ParquetFile(path, memory_map=True)
                 schemas.append(file.schema_arrow.remove_metadata())
                 rows += file.metadata.num_rows
-            unique_names(schemas[-1].names, path)
+            check_unique_names(schemas[-1].names, path)
             same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return cls(paths=paths, schema=schemas[0], rows=rows)
+        return cls(paths=paths, stored_schema=schemas[0], rows=rows)
 
-    def prepared(self, request: Wanted, /) -> Reader:
-        """Have text features delivered as dictionary codes, five times faster than strings."""
-        names = (name for name in request.features if name not in request.numeric)
-        texts = (name for name in names if is_text(value_type(self.schema.field(name).type)))
-        return spelt(replace(self, dictionaries=tuple(texts)), request)
+    def prepared(self, request: ReadRequest, /) -> ParquetReader:
+        """Have text features delivered as dictionary codes."""
+        texts = [n for n in request.features if n not in request.numeric and self._is_text(n)]
+        return TableReader.prepared(replace(self, dictionaries=tuple(texts)), request)
 
     def stored(self) -> ParquetReader:
-        """All texts as dictionary codes."""
-        texts = (field.name for field in self.schema if is_text(value_type(field.type)))
-        return replace(self, dictionaries=tuple(texts))
+        """Return a reader of all rows and columns, texts as dictionary codes."""
+        texts = tuple(filter(self._is_text, self.stored_schema.names))
+        return replace(self, parsers={}, dictionaries=texts)
 
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; dictionaries may differ from batch to batch."""
         names = list(columns)
         for path in self.paths:
@@ -68,38 +239,34 @@ class ParquetReader(TableReader):
                     read_dictionary=list(self.dictionaries),
                     memory_map=True,
                 )
-                chosen = {} if self.groups is None else {"row_groups": list(self.groups)}
+                groups = {} if self.groups is None else {"row_groups": list(self.groups)}
                 for batch in file.iter_batches(
-                    batch_size=batch_rows,
-                    columns=names,
-                    use_threads=not self.part,
-                    **chosen,
+                    batch_size=batch_rows, columns=names, use_threads=not self.part, **groups
                 ):
                     yield from sliced(batch.select(names), batch_rows)
 
     def units(self) -> tuple[ParquetReader, ...]:
-        """Runs of row groups, or of small files, of about `_PART_ROWS` rows."""
-        found: list[ParquetReader] = []
+        """Return runs of row groups, or of small files, of about `_PART_ROWS` rows."""
+        parts: list[ParquetReader] = []
         for path in self.paths:
             with reading_file(path, "Parquet"):
                 footer = pq.ParquetFile(path, memory_map=True).metadata
             file = replace(self, paths=(path,), rows=footer.num_rows, part=True)
             runs = list(_runs([footer.row_group(k).num_rows for k in range(footer.num_row_groups)]))
             if len(runs) > 1:
-                found += [
+                parts += [
                     replace(file, rows=rows, groups=groups, footer=footer) for groups, rows in runs
                 ]
-            elif found and found[-1].groups is None and found[-1].rows < _PART_ROWS:
-                last = found.pop()
-                paths, rows = (*last.paths, path), last.rows + file.rows
-                found.append(replace(last, paths=paths, rows=rows))
+            elif parts and parts[-1].groups is None and parts[-1].rows < _PART_ROWS:
+                last = parts.pop()
+                parts.append(replace(last, paths=(*last.paths, path), rows=last.rows + file.rows))
             else:
-                found.append(file)
-        return tuple(found) if len(found) > 1 else (self,)
+                parts.append(file)
+        return tuple(parts) if len(parts) > 1 else (self,)
 
 
 def _runs(rows: Sequence[int]) -> Iterator[tuple[range, int]]:
-    """Neighbouring row groups until they have `_PART_ROWS` rows together."""
+    """Yield neighbouring row groups that have `_PART_ROWS` rows together, and how many."""
     start = total = 0
     for group, count in enumerate(rows):
         total += count
@@ -121,39 +288,26 @@ class ArrowReader(TableReader):
         for path in paths:
             with reading_file(path, "Arrow IPC"):
                 schemas.append(_open_ipc(path).schema.remove_metadata())
-            unique_names(schemas[-1].names, path)
+            check_unique_names(schemas[-1].names, path)
             same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return cls(paths=paths, schema=schemas[0])
+        return cls(paths=paths, stored_schema=schemas[0])
 
-    def prepared(self, request: Wanted, /) -> Reader:
-        """The file holds its types; text is read."""
-        return spelt(self, request)
-
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; an uncompressed file is mapped, so other columns stay on disk."""
-        names = list(columns)
         for path in self.paths:
             with reading_file(path, "Arrow IPC"):
-                for batch in _ipc_batches(_open_ipc(path)):
-                    chosen = batch.select(names)
+                file = _open_ipc(path)
+                count = getattr(file, "num_record_batches", None)
+                every = file if count is None else map(file.get_batch, range(count))
+                for batch in every:
+                    chosen = batch.select(list(columns))
                     chosen.validate(full=True)  # Arrow itself follows damaged offsets anywhere
                     yield from sliced(chosen, batch_rows)
 
 
-_Ipc = Any
-
-
-def _open_ipc(path: Path) -> _Ipc:
+def _open_ipc(path: Path) -> Any:
     """Open a file or a stream; naming the fields to read would copy what is now mapped."""
     source = pa.memory_map(str(path))
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
     return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)
-
-
-def _ipc_batches(reader: _Ipc) -> Iterator[pa.RecordBatch]:
-    if not hasattr(reader, "num_record_batches"):
-        yield from reader
-        return
-    for index in range(reader.num_record_batches):
-        yield reader.get_batch(index)

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from os import PathLike, fsdecode
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import numpy_numbers
-from labeldp.common.arguments import checked
+from labeldp.data.batches import joined
+from labeldp.data.cluster import ClusterReader
 from labeldp.data.columns import Column, column_of, is_usable
 from labeldp.data.delimited import DelimitedReader
-from labeldp.data.files import FileState, joined, state_of
-from labeldp.data.labels import LabelCheck, check_label_type, present, to_labels
-from labeldp.data.opening import open_table, ready
-from labeldp.data.parts import SEASONS, split_part
+from labeldp.data.files import DELIMITERS, FileState, find, state_of
+from labeldp.data.foreign import open_foreign
+from labeldp.data.frames import FrameReader
+from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
+from labeldp.data.options import TextOptions
 from labeldp.data.persons import check_person_type, with_person_hashes
-from labeldp.data.protocol import Reader, Wanted
-from labeldp.data.reading import Reading, Told
-from labeldp.data.roles import check_codes, check_names, check_once, chosen, with_parts
-from labeldp.data.spelling import Wording
-from labeldp.errors import DataError, InputError, ordered
+from labeldp.data.readers import ArrowReader, ParquetReader, ReadRequest, TableReader
+from labeldp.data.roles import check_roles, choose_features, unknown_column
+from labeldp.errors import (
+    DataError,
+    InputError,
+    ordered,
+    to_bool,
+    to_int,
+    to_range,
+    to_str,
+    to_str_tuple,
+)
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
+_OF_LINES, _OF_BYTES = ("skip_lines", "skip_footer"), ("delimiter", "encoding")
+"""Options about the lines of a file, and about its bytes."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +56,14 @@ class Source:
     clip: bool
     drop_missing_labels: bool
     batch_rows: int
-    reader: Reader = field(repr=False, compare=False)
+    reader: TableReader = field(repr=False, compare=False)
     person: str | None = None
-    """The column that says whose a row is; batches hold marks in its place."""
-    wording: Wording = field(default_factory=Wording, repr=False, compare=False)
-    """How text is read, as it was found from the features."""
+    """The column that says whose a row is; batches hold hashes of ids in its place."""
+    label_parser: LabelParser = field(default_factory=LabelParser, repr=False, compare=False)
+    """How labels that are text are read."""
     seen: tuple[FileState, ...] | None = field(default=None, repr=False, compare=False)
-    """Its files when it was first looked at: what was found out holds of these."""
-    reading: Reading = field(default_factory=Reading, repr=False, compare=False)
+    """Its files when it was first looked at: what was inferred holds of these."""
+    options: TextOptions = field(default_factory=TextOptions, repr=False, compare=False)
     """What was said about its text."""
 
     @property
@@ -61,36 +73,42 @@ class Source:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found out about the spelling of the table, for people."""
-        return self.wording.notes
+        """What was inferred about the text of the table, for people."""
+        return self.reader.notes
 
     @property
     def said(self) -> dict[str, Any]:
         """What was said about its labels and its text, for `scan` of the same table again."""
         label = {name: getattr(self, name) for name in ("label", "clip", "drop_missing_labels")}
-        return label | self.reading.said
+        return label | self.options.said
+
+    @property
+    def column_formats(self) -> dict[str, dict[str, Any]]:
+        """How text columns are read that could be read otherwise: for `scan` of further rows."""
+        parsers = self.reader.parsers
+        na = list(filter(None, self.missing_everywhere or ()))
+        formats = {name: parser.to_json(name, na) for name, parser in sorted(parsers.items())}
+        return {name: told for name, told in formats.items() if told}
+
+    @property
+    def missing_everywhere(self) -> tuple[str, ...] | None:
+        """Texts that were said to mean missing in every column."""
+        return self.options.missing_everywhere(self.reader.stored_schema.names)
 
     @property
     def total_rows(self) -> int | None:
         """Rows in the data before `drop_missing_labels` removes any; None if not known yet."""
         return self.reader.rows
 
-    def rows_left_out(self, rows: int) -> int | None:
-        """Return how many rows have no label, if `rows` of them have one; None: none may lack it.
-
-        What `drop_missing_labels` leaves out is visible anyway; here it is counted.
-        """
-        return self.reader.count_rows() - rows if self.drop_missing_labels else None
-
     @property
     def numbered(self) -> bool:
         """Whether rows have numbers; where they are read on several machines they have none."""
-        return self.reader.engine is None
+        return not self.reader.on_cluster
 
     def feature_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the feature columns (or some of them) in file order; labels are not read.
 
-        Where there are persons a last column marks whose the rows are (`persons.py`).
+        Where there are persons a last column has hashes of their ids (`persons.py`).
         With `drop_missing_labels` the label column is read for one purpose: to leave out rows
         whose label is missing. Which labels are missing then shows in the rows that remain;
         that is the choice this option makes.
@@ -134,6 +152,13 @@ class Source:
         label, (low, high) = self._needs_label()
         return LabelCheck(label, low, high, self.clip, self.total_rows)
 
+    def rows_left_out(self, rows: int) -> int | None:
+        """Return how many rows have no label, if `rows` of them have one; None: none may lack it.
+
+        What `drop_missing_labels` leaves out is visible anyway; here it is counted.
+        """
+        return self.reader.count_rows() - rows if self.drop_missing_labels else None
+
     def state(self) -> tuple[FileState, ...] | None:
         """To see later whether the files are still the same; None: they may change unseen."""
         return state_of(self.reader.paths)
@@ -156,7 +181,6 @@ class Source:
             drop_missing_labels=False,
             person=None,
             reader=reader,
-            wording=reader.wording,
         )
 
     def _columns(self, columns: Sequence[str] | None) -> list[str]:
@@ -190,14 +214,14 @@ class Source:
             numbers = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
             if dropping:
-                there = present(batch.column(len(names)), self.wording)
+                there = self.label_parser.has_label(batch.column(len(names)))
                 batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
             if len(numbers):
                 yield numbers, batch
 
     def _cleaned(self, batch: pa.RecordBatch, check: LabelCheck) -> NDArray[np.float64]:
         """The labels, which stand in the last column."""
-        return check.clean(*to_labels(batch.column(batch.num_columns - 1), self.wording))
+        return check.clean(*self.label_parser.parse(batch.column(batch.num_columns - 1)))
 
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
         if self.label is None:
@@ -210,7 +234,6 @@ class Source:
         return self.label, self.label_range
 
 
-@checked
 def scan(
     data: Any,
     *,
@@ -224,7 +247,14 @@ def scan(
     clip: bool = False,
     drop_missing_labels: bool = False,
     batch_rows: int | None = None,
-    **text: Unpack[Told],
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_lines: int | None = None,
+    skip_footer: int | None = None,
+    decimal: str | None = None,
+    na: Sequence[str] | None = None,
+    date_format: str | None = None,
+    column_formats: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Source:
     """Say what a table holds, without loading it.
 
@@ -257,24 +287,19 @@ def scan(
     batch_rows
         rows per batch, by default a number that suits the table; changes memory and speed, never a
         result.
-    delimiter, encoding, decimal, thousands
-        how a text file is spelt; by default found out from its header and its features, never from
-        labels, and said in `notes`.
+    delimiter, encoding, decimal
+        of a text file; by default inferred from its header and its features, never from labels, and
+        said in `notes`.
     skip_lines, skip_footer
         how many lines of a text or Excel file stand above its header and below its last row; by
-        default titles, remarks, totals and empty lines are found out, and said in `notes`.
+        default those with at most one filled field.
     na
         texts that mean missing, besides the usual ones ("NA", "null", …), in every column or, as in
-        "age=999", in one ("age=*": all that is no number there); an empty list: only empty cells.
+        "age=999", in one; an empty list: only empty cells.
     date_format
-        the format of dates (as strptime has it) where it is none that is found out.
-    date_parts
-        dates of which year, month and weekday become columns as well.
-    text_parts
-        numbers and words within texts that become columns in their place: "BP:number1" and
-        "BP:number2" of 120/80, "Result:word1" of W 3–1.
-    spelt
-        how columns were spelt when features were fitted (`FeatureMap.spelt`).
+        the format of dates (as strptime has it) where it is none that is inferred, as %Y%m%d.
+    column_formats
+        how columns were read when features were fitted (`FeatureMap.spelt`).
 
     Returns
     -------
@@ -296,53 +321,151 @@ def scan(
     >>> labeldp.scan(table, label="income", label_range=(0, 10)).names
     ('age', 'town')
     """
-    named = tuple(filter(None, (label, person, *(features or ()))))
-    reading = Reading.of(text, private=label, named=named)
-    if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:
+    label, person = (
+        name if name is None else to_str(role, name)
+        for role, name in (("label", label), ("person", person))
+    )
+    features = None if features is None else to_str_tuple("features", features)
+    categorical = to_str_tuple("categorical", categorical)
+    numeric, drop = to_str_tuple("numeric", numeric), to_str_tuple("drop", drop)
+    clip, drop_missing_labels = (
+        to_bool(name, value)
+        for name, value in (("clip", clip), ("drop_missing_labels", drop_missing_labels))
+    )
+    if label_range is not None:
+        label_range = to_range("label_range", label_range)
+        ordered(*label_range, "label_range")
+    if batch_rows is not None and not 1 <= to_int("batch_rows", batch_rows) <= _MOST_ROWS:
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
-    limits = _range(label_range)
-    reader = open_table(data, reading)
-    reading = replace(reading, columns=tuple(reader.schema.names))
-    seen = state_of(reader.paths)
-    if reading.skip_lines and label is not None and label not in reader.schema.names:
-        # what stands there may be a row, and is not shown
-        raise DataError(
-            f"there is no column {label!r} in the line below `skip_lines`={reading.skip_lines}; "
-            f"correct `skip_lines`"
-        )
-    taken = {"label": label, "person": person}
-    parts = reading.date_parts, reading.text_parts
-    known = with_parts(reader.schema.names, (label, person), (*(features or ()), *parts[1]))
-    check_names(known, taken, features, categorical, numeric, drop, *parts)
-    check_codes(reader.schema.names, reading.strange)
-    if isinstance(reader, DelimitedReader):
-        check_once(taken, reader.repeated)
     if drop_missing_labels and label is None:
         raise InputError("`drop_missing_labels` needs a label column (`label`)")
+    options = TextOptions(
+        delimiter=delimiter,
+        encoding=encoding,
+        skip_lines=skip_lines,
+        skip_footer=skip_footer,
+        decimal=decimal,
+        na=None if na is None else to_str_tuple("na", na),
+        date_format=date_format,
+        column_formats=column_formats,
+    )
+    named = tuple(filter(None, (label, person, *(features or ()))))
+    reader = open_table(data, options, label=label, named=named)
+    seen = state_of(reader.paths)
+    known = reader.stored_schema.names
+    if options.skip_lines and label is not None and label not in known:
+        # what stands there may be a row, and is not shown
+        raise DataError(
+            f"there is no column {label!r} in the line below `skip_lines`={options.skip_lines}; "
+            f"correct `skip_lines`"
+        )
+    check_roles(
+        known,
+        label=label,
+        person=person,
+        repeated=reader.repeated if isinstance(reader, DelimitedReader) else (),
+        features=features or (),
+        categorical=categorical,
+        numeric=numeric,
+        drop=drop,
+    )
+    for name in options.unknown_columns(known):
+        raise unknown_column(name, "na", known)
     if label is not None:
-        check_label_type(reader.schema.field(label))
+        check_label_type(reader.stored_schema.field(label))
     if person is not None:
-        check_person_type(reader.schema.field(person))
-    names = chosen(reader.schema.names, (label, person), features, drop, *parts)
-    request = Wanted(names, numeric, categorical, reading)
-    reader = ready(reader, request)
+        check_person_type(reader.stored_schema.field(person))
+    names = choose_features(known, {"label": label, "person": person}, features, drop)
+    reader = reader.prepared(ReadRequest(names, numeric, categorical, options))
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
-    columns = tuple(_column(reader, name, request, name in (features or ())) for name in names)
-    batch_rows = batch_rows or _suitable_rows(len(columns), reader.rows)
+    columns = []
+    for name in names:
+        parser = reader.parsers.get(name)
+        is_quantity = parser is not None and parser.formatted and name not in categorical
+        columns.append(
+            column_of(
+                reader.schema.field(name),
+                numeric=name in numeric or is_quantity,
+                categorical=name in categorical,
+                wanted=name in (features or ()),
+            )
+        )
+    label_parser = LabelParser(
+        reader.decimal,
+        options.null_words(known, delimited=reader.delimited),
+        options.missing_in_column(known).get(label or "", ()),
+    )
     return Source(
-        columns,
+        tuple(columns),
         label,
-        limits,
+        label_range,
         clip,
         drop_missing_labels,
-        batch_rows,
+        batch_rows or _suitable_rows(len(columns), reader.rows),
         reader,
         person,
-        reader.wording,
+        label_parser,
         seen,
-        reading,
+        options,
     )
+
+
+def open_table(
+    data: Any,
+    options: TextOptions | None = None,
+    *,
+    label: str | None = None,
+    named: Sequence[str] = (),
+) -> TableReader:
+    """Return the reader of a path or a frame; a reader is its own.
+
+    `label` is the column that may decide nothing, and `named` are columns that the table must have.
+    An option that would silently not count is refused.
+    """
+    options = options or TextOptions()
+    form = _format_of(data)
+    for name in _inapplicable(form):
+        if getattr(options, name) is not None:
+            what = form or f"the {type(data).__name__}"
+            raise InputError(f"`{name}` is for text files, not for {what}; leave it out")
+    if isinstance(data, TableReader):
+        return data
+    if not form:
+        if hasattr(data, "mapInArrow"):  # a Spark data frame
+            return ClusterReader.open(data)
+        return FrameReader.open(data, label)
+    paths, form = find(fsdecode(data))
+    if form in DELIMITERS:
+        return DelimitedReader.open(paths, form, options, label=label, named=named)
+    if form == "Parquet":
+        return ParquetReader.open(paths)
+    if form == "Arrow":
+        return ArrowReader.open(paths)
+    return open_foreign(paths, form, options, label=label, named=named)
+
+
+def applicable(data: Any, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was said about another form of a table, without what cannot be said of `data`.
+
+    `thousands` and parts of texts and dates were options of earlier versions.
+    """
+    gone = ("thousands", "date_parts", "text_parts", *_inapplicable(_format_of(data)))
+    told = {name: value for name, value in said.items() if name not in gone}
+    if said.get("thousands") in (".", ","):
+        told.setdefault("decimal", "," if said["thousands"] == "." else ".")
+    return told
+
+
+def _format_of(data: Any) -> str:
+    """Return the format of files; "" for a frame."""
+    return find(fsdecode(data))[1] if isinstance(data, str | bytes | PathLike) else ""
+
+
+def _inapplicable(form: str) -> tuple[str, ...]:
+    if form in DELIMITERS:
+        return ()
+    return _OF_BYTES if form == "Excel" else (*_OF_BYTES, *_OF_LINES)
 
 
 def as_source(data: Any, **said: Any) -> Source:
@@ -357,20 +480,6 @@ def as_source(data: Any, **said: Any) -> Source:
     return data
 
 
-def _column(reader: Reader, name: str, request: Wanted, wanted: bool) -> Column:
-    """Numbers with units or separators are quantities; months and weekdays are not."""
-    spelling = reader.wording.spellings.get(name)
-    quantity = spelling is not None and spelling.way == "numbers"
-    numeric, categorical = name in request.numeric, name in request.categorical
-    season = split_part(name)[1] in SEASONS and not numeric
-    return column_of(
-        reader.schema.field(name),
-        numeric=numeric or (quantity and not categorical),
-        categorical=categorical or season,
-        wanted=wanted,
-    )
-
-
 def _suitable_rows(columns: int, rows: int | None) -> int:
     """Rows of a batch: threads hand over to each other at its ends, which many rows make rare.
 
@@ -380,10 +489,3 @@ def _suitable_rows(columns: int, rows: int | None) -> int:
     share = _MOST_ROWS if rows is None else max(_FEW_ROWS, rows // 8)
     most = min(_MANY_ROWS, share, _BATCH_NUMBERS // max(1, columns))
     return max(_FEWEST_ROWS, 1 << (most.bit_length() - 1))
-
-
-def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | None:
-    if label_range is None:
-        return None
-    ordered(*label_range, "label_range")
-    return label_range

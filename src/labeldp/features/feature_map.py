@@ -13,12 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.data.columns import NULL_WORDS
-from labeldp.data.opening import open_table, ready
-from labeldp.data.parts import split_part
-from labeldp.data.protocol import Wanted
-from labeldp.data.reading import Reading
-from labeldp.data.source import Source
-from labeldp.data.spelling import is_told
+from labeldp.data.options import TextOptions, is_column_formats
+from labeldp.data.readers import ReadRequest
+from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
@@ -39,7 +36,7 @@ _DOCUMENT: dict[str, Check] = {
     "categorical": list_of(lambda item: isinstance(item, dict)),
     "notes": list_of(is_text),
     "kept": optional(list_of(is_count)),
-    "spelt": is_told,
+    "spelt": is_column_formats,
     "basis": lambda value: isinstance(value, dict),
 }
 _LATER: dict[str, Any] = {"spelt": {}, "basis": {}}
@@ -120,7 +117,7 @@ class FeatureMap:
             "features": self.columns,
             "categorical": tuple(column.name for column in self.categorical),
             "numeric": tuple(column.name for column in self.numeric),
-            "spelt": self.spelt,
+            "column_formats": self.spelt,
             "na": self.na,
         }
 
@@ -265,18 +262,17 @@ class FeatureMap:
         """The raw columns of a source, a path, a batch or a frame, some rows at a time."""
         if isinstance(rows, Source):
             return rows.feature_batches(self.columns)
-        reading = Reading(known=self.spelt, na=self.na, named=self.columns)
-        reader = open_table(rows, reading)
-        there = reader.schema.names
-        reading = replace(reading, columns=tuple(there))
-        missing = [n for n in self.columns if n not in there and split_part(n)[0] not in there]
+        options = TextOptions(column_formats=self.spelt, na=self.na)
+        reader = open_table(rows, options, named=self.columns)
+        there = set(reader.stored_schema.names)
+        missing = [name for name in self.columns if name not in there]
         if missing:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         numeric = [column.name for column in self.numeric]
         categorical = [column.name for column in self.categorical]
-        request = Wanted(self.columns, numeric, categorical, reading)
-        return ready(reader, request).batches(self.columns, _BATCH)
+        request = ReadRequest(self.columns, numeric, categorical, options)
+        return reader.prepared(request).batches(self.columns, _BATCH)
 
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""

@@ -138,7 +138,7 @@ def fit_features(
     if not numeric and not categorical:
         raise DataError("every feature column is constant or an id; name columns that vary")
     features = FeatureMap(stats.rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
-    spelt = {n: words for n, words in source.wording.told.items() if n in features.columns}
+    spelt = {n: words for n, words in source.column_formats.items() if n in features.columns}
     features = with_basis(replace(features, spelt=spelt), spec, source, run_pass, min_count)
     _check_width(features)
     return features

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NoReturn
 
-from labeldp.data.columns import Column
-from labeldp.data.safe_names import short
+from labeldp.data.columns import Column, short_name
 from labeldp.data.source import Source
 from labeldp.errors import InputError
 from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, BasisSpec, Pair, checked_count
@@ -139,7 +138,7 @@ class _Parser:
         label = None if self._tokens[0] == "~" else self._name("the label")
         if self._take("(") or not self._take("~"):
             raise InputError(
-                f"`formula` is {short(self._text)!r}; write a label as it is, ~ and terms: "
+                f"`formula` is {short_name(self._text)!r}; write a label as it is, ~ and terms: "
                 f"y ~ x + z"
             )
         terms = self._sum(FormulaTerms({(Atom(_ONE),): None}), label)
@@ -263,7 +262,7 @@ class _Parser:
             self._refuse("')' is missing")
 
     def _refuse(self, why: str) -> NoReturn:
-        raise InputError(f"`formula` is {short(self._text)!r}: {why}")
+        raise InputError(f"`formula` is {short_name(self._text)!r}: {why}")
 
 
 def _tokens(text: str) -> Iterator[str]:

@@ -27,7 +27,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from labeldp.data.parts import split_part
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share, to_float, to_path
 from labeldp.ledger.chain import Chain, Entry, key_of
 from labeldp.ledger.compose import ONE_ROW, Joint, compose_claims
@@ -164,7 +163,7 @@ class Ledger:
             _check_person(debits, account, table, persons)
             # Other columns may be labels of other releases, or copies of this one: they were
             # compared, but no digest of them is stored.
-            public = {*source.names, *(split_part(name)[0] for name in source.names)}
+            public = set(source.names)
             document = {
                 "label": source.label,
                 "claim": plan.claim.to_json(),

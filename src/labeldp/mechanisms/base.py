@@ -178,8 +178,8 @@ def _missing_words(source: Source) -> list[str]:
     """Return which texts mean a missing label, for whoever drops the same rows again."""
     if not source.drop_missing_labels or source.label is None:
         return []
-    codes = source.reading.codes.get(source.label, ())
-    words = filter(None, source.reading.everywhere or ())
+    codes = source.label_parser.codes
+    words = filter(None, source.missing_everywhere or ())
     return [*words, *(f"{source.label}={code}" for code in codes)]
 
 

@@ -111,12 +111,6 @@ class LocalEngine:
         return one_or_all(results)
 
 
-def engine_for(source: Source) -> Engine:
-    """Return the engine that can read a source, if nobody names one."""
-    make = source.reader.engine
-    return LocalEngine() if make is None else make()
-
-
 class _LocalPass:
     """One pass over the parts of a source."""
 

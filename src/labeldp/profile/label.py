@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from labeldp.data.columns import is_text, to_float, value_type
-from labeldp.data.labels import present, to_labels
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
 from labeldp.features.feature_map import FeatureMap
@@ -99,8 +98,8 @@ def _read(source: Source, rows: int) -> tuple[Array, int, list[str], int]:
     labels, texts, unreadable, missing, seen = [], set[str](), 0, 0, 0
     for batch in source.reader.batches([str(source.label)], source.batch_rows):
         raw = batch.column(0)[: rows - seen]
-        values, _ = to_labels(raw, source.wording)
-        there = present(raw, source.wording).to_numpy(zero_copy_only=False)
+        values, _ = source.label_parser.parse(raw)
+        there = source.label_parser.has_label(raw).to_numpy(zero_copy_only=False)
         unread = there & ~(np.abs(values) <= _LARGEST)
         labels.append(np.where(unread, np.nan, values))
         missing += int((~there).sum())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arguments import checked
 from labeldp.data.columns import is_usable, value_type
-from labeldp.data.frames import lasting
-from labeldp.data.opening import open_table
-from labeldp.data.reading import Reading, Text
-from labeldp.data.source import Source, scan
+from labeldp.data.frames import as_rereadable
+from labeldp.data.options import TextOptions
+from labeldp.data.source import Source, open_table, scan
 from labeldp.errors import InputError
 from labeldp.features.grid import check_size
 from labeldp.profile.advice import findings, release_options
@@ -33,7 +32,13 @@ def look(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
-    **text: Unpack[Text],
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_lines: int | None = None,
+    skip_footer: int | None = None,
+    decimal: str | None = None,
+    na: Sequence[str] | None = None,
+    date_format: str | None = None,
 ) -> dict[str, Any]:
     """Return what a table holds, and the options that suit it.
 
@@ -47,10 +52,8 @@ def look(
         feature.
     drop, categorical, numeric
         as for `scan`: what you know already.
-    delimiter, encoding, skip_lines, skip_footer, decimal, thousands, na, date_format
-        as for `scan`: how text is spelt.
-    date_parts, text_parts
-        as for `scan`: what becomes columns of its own.
+    delimiter, encoding, skip_lines, skip_footer, decimal, na, date_format
+        as for `scan`: how text is read.
 
     Returns
     -------
@@ -72,18 +75,28 @@ def look(
     >>> found["rows"], [column["kind"] for column in found["columns"]]
     (3, ['number', 'category'])
     """
-    data, spelling = lasting(data, label), dict[str, Any](text)
-    named = () if label is None else (label,)
-    unusable = _unusable(open_table(data, Reading.of(text, named=named)).schema, (label, *drop))
+    data = as_rereadable(data, label)
+    options = TextOptions(
+        delimiter=delimiter,
+        encoding=encoding,
+        skip_lines=skip_lines,
+        skip_footer=skip_footer,
+        decimal=decimal,
+        na=None if na is None else tuple(na),
+        date_format=date_format,
+    )
+    reader = open_table(data, options, label=label, named=() if label is None else (label,))
+    unusable = _unusable(reader.stored_schema, (label, *drop))
     said: dict[str, Any] = {
         "drop": (*drop, *unusable),
         "categorical": categorical,
         "numeric": numeric,
     }
-    source = scan(data, label=label, **said, **text)
+    spelling = options.said
+    source = scan(data, label=label, **said, **spelling)
     table = _read(source)
     form = next(filter(None, map(compact_date_format, table.columns)), None)
-    if form is not None and text.get("date_format") is None:
+    if form is not None and date_format is None:
         spelling["date_format"] = form
         source = scan(data, label=label, **said, **spelling)
         table = _read(source)
@@ -117,7 +130,7 @@ def _unusable(schema: pa.Schema, taken: Sequence[str | None]) -> Mapping[str, st
 
 def _read(source: Source) -> pa.Table:
     """Return the features, or a million rows of them, with categories as the texts they are."""
-    if source.reader.engine is not None:
+    if source.reader.on_cluster:
         raise InputError("look reads a table here; pass some rows of it, such as limit(100_000)")
     batches, rows = [], 0
     for batch in source.feature_batches():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from labeldp.data.cluster import ClusterReader, over_parts
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.passes.accumulator import (
@@ -22,9 +23,8 @@ from labeldp.passes.accumulator import (
     one_or_all,
     states_of,
 )
-from labeldp.passes.engine import Progress, quiet
+from labeldp.passes.engine import Engine, LocalEngine, Progress, quiet
 from labeldp.spark.progress import reported
-from labeldp.spark.reader import ClusterReader, over_parts
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,11 @@ def _frame(source: Source) -> Any:
             "scan(spark.read.parquet(path), ...)"
         )
     return source.reader.frame
+
+
+def engine_for(source: Source) -> Engine:
+    """Return the engine that can read a source, if nobody names one."""
+    return SparkEngine() if source.reader.on_cluster else LocalEngine()
 
 
 def _other_rows() -> DataError:

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from labeldp.data.cluster import ClusterReader, asking_spark
+from labeldp.data.delimited import infer_delimiter
 from labeldp.data.files import DELIMITERS, FORMATS
-from labeldp.data.header import delimiter_of
 from labeldp.errors import DataError, InputError, MissingExtraError
-from labeldp.spark.reader import ClusterReader, asking
 
 _JAVA = 17
 _ENDINGS = {**FORMATS, ".orc": "ORC", ".avro": "Avro", ".json": "JSON"}
@@ -29,7 +29,7 @@ _MALFORMED = "labeldp malformed line"
 def read(data: str, delimiter: str | None = None, encoding: str | None = None) -> ClusterReader:
     """What Spark reads under a name: files by how their names end, otherwise a table."""
     spark = session()
-    with asking(data):
+    with asking_spark(data):
         return _read(spark, data, delimiter, encoding or "UTF-8")
 
 
@@ -98,7 +98,7 @@ def _listed(spark: Any, path: str) -> list[str]:
 def _delimiter(spark: Any, path: str, usual: str) -> str:
     """As for local files: by the header line."""
     first = spark.read.text(path).first()
-    return usual if first is None else delimiter_of(first[0], usual)
+    return usual if first is None else infer_delimiter(first[0], usual)
 
 
 def _delimited(spark: Any, path: str, delimiter: str, encoding: str) -> Any:

@@ -22,10 +22,11 @@ from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, positive
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
 from labeldp.mechanisms.registry import mechanism_named
-from labeldp.passes.engine import Engine, LocalEngine, engine_for
+from labeldp.passes.engine import Engine, LocalEngine
 from labeldp.planning import TABLE_OPTIONS, Plan, plan
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
+from labeldp.spark.engine import engine_for
 from labeldp_paper.audit.audit_spec import AuditSpec, KnownDataset, NoiseComponent
 from labeldp_paper.audit.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
 from labeldp_paper.audit.neighbours import (

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers
 from labeldp.data.persons import read_person_hashes
-from labeldp.data.protocol import ReaderOf
+from labeldp.data.readers import TableReader
 from labeldp.data.source import Source
-from labeldp.data.spelling import Wording
 from labeldp.errors import InputError
 from labeldp.planning import Plan
 from labeldp.sampling.streams import public_stream
@@ -31,26 +30,32 @@ FLAT, ENDS = "flat", "ends"
 """Made-up labels: all at the low end, so that features explain all of them; each at one end."""
 
 
-@dataclass(frozen=True)
-class Imagined(ReaderOf):
+@dataclass(frozen=True, kw_only=True)
+class Imagined(TableReader):
     """A reader that reads features, and gives made-up labels."""
 
+    inner: TableReader = field(repr=False)
     label: str
     labels: Reals = field(repr=False)
     first: int = 0
-    text: bool = False
 
-    @property
-    def wording(self) -> Wording:
-        return self.inner.wording
+    @classmethod
+    def of(cls, inner: TableReader, label: str, labels: Reals) -> Imagined:
+        """Take all but the labels from another reader."""
+        schema = inner.schema
+        place = schema.get_field_index(label)
+        return cls(
+            stored_schema=schema.set(place, pa.field(label, pa.float64())),
+            format=inner.format,
+            paths=inner.paths,
+            rows=inner.rows,
+            notes=inner.notes,
+            inner=inner,
+            label=label,
+            labels=labels,
+        )
 
-    @property
-    def schema(self) -> pa.Schema:
-        schema = self.inner.schema
-        place = schema.get_field_index(self.label)
-        return schema.set(place, pa.field(self.label, pa.float64()))
-
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; the place of a label is counted from the first row."""
         there = [name for name in columns if name != self.label]
         some = there or [next(n for n in self.inner.schema.names if n != self.label)]
@@ -69,18 +74,18 @@ class Imagined(ReaderOf):
         starts = np.cumsum([0, *(unit.rows or 0 for unit in units)])
         each = partial(replace, self)
         return tuple(
-            each(inner=unit, first=self.first + int(start))
+            each(inner=unit, rows=unit.rows, first=self.first + int(start))
             for unit, start in zip(units, starts, strict=False)
         )
 
 
 def imagined(source: Source, labels: Reals) -> Source:
     """The table with these labels; no row is dropped, since that would be seen from the others."""
-    if source.reader.engine is not None:
+    if source.reader.on_cluster:
         raise InputError("an audit reads the table here; give it a file or a frame, not Spark's")
     if source.label is None or source.label_range is None:
         raise InputError("an audit needs the label's name and range; give `label`, `label_range`")
-    reader = Imagined(source.reader, source.label, labels)
+    reader = Imagined.of(source.reader, source.label, labels)
     return replace(source, reader=reader, clip=False, drop_missing_labels=False)
 
 

@@ -23,9 +23,10 @@ from labeldp.io_util import new_directory
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_stable_rows, members_table
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
-from labeldp.passes.engine import Engine, engine_for
+from labeldp.passes.engine import Engine
 from labeldp.release.files import WARNING
 from labeldp.release.pending import AGGREGATES, FEATURES, features_text, label_column
+from labeldp.spark.engine import engine_for
 
 NAIVE_FLAG, NAIVE_LAG = NAIVE = "naive-flag", "naive-lag"
 _BLOCK_ROWS = 1 << 14

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, Source, scan
-from labeldp.data import guard, headings
+from labeldp.data import csv_stream
 
 JUNK = [
     '"', '""', '"5', '5"', '"5"6', ',', '5,6', '5,6,7', ',"', '",', '"a,b', '5,"x', '","', '"""',
@@ -53,7 +53,8 @@ def test_no_label_moves_a_row_or_a_field(
     place: int, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Junk in one label or in all; features with quotes and, before the label, line ends."""
-    monkeypatch.setattr(headings, "BLOCK", block)
+    monkeypatch.setattr(csv_stream, "BLOCK", block)
+    monkeypatch.setattr(csv_stream, "_TAIL", min(block, 200))
     draw = random.Random(place)
     path, names = tmp_path / "t.csv", ["a", "c", "d"]
     texts = [[t for t in TEXTS if k < place or "\n" not in t] for k in (1, 2)]
@@ -135,9 +136,9 @@ def test_features_that_lack_a_field_or_close_no_quote_are_refused(tmp_path: Path
 
 
 def test_plain_lines_are_passed_on_as_they_are() -> None:
-    layout = guard.Layout(Path("t.csv"), ",", 3, 2)
+    layout = csv_stream.Layout(Path("t.csv"), ",", 3, 2)
     body = b"a,c,y\r\n" + b'1,"x,y",5\r\n\r\n2,z,"6"\r\n' * 500
-    read = guard.Guard(pa.BufferReader(body), layout)
+    read = csv_stream.LabelSafeCsvStream(pa.BufferReader(body), layout)
     given = b"".join(iter(lambda: read.read(1000), b""))
     assert given == body
     assert len(read._odd_lines(body)[0]) == 0

@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,14 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp import errors
-from labeldp.data.columns import NULL_WORDS
-from labeldp.data.decision import Decision, retyped, stray_texts, without_strays
-from labeldp.data.files import sliced, unique_names
-from labeldp.data.looks import TextTypes
-from labeldp.data.protocol import TableReader, Wanted
-from labeldp.data.reading import Reading
-from labeldp.data.spelling import Spelling, Wording
-from labeldp.data.typed_text import wording_of
+from labeldp.data.batches import sliced
+from labeldp.data.files import check_unique_names
+from labeldp.data.readers import COUNT_ROWS, TableReader
+from labeldp.data.text_types import TextCounts, add_counts, count_texts
 from labeldp.errors import DataError, InputError, LabelDPError
 
 if TYPE_CHECKING:
@@ -64,84 +60,39 @@ _MOST_PARTS = 512
 """More answers than this would crowd the driver; the data are then read in fewer tasks."""
 
 
-def reader_of(data: Any) -> ClusterReader | None:
-    """The reader of a Spark data frame; None for anything else that Spark makes."""
-    return ClusterReader.open(data) if hasattr(data, "mapInArrow") else None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClusterReader(TableReader):
     """A Spark data frame, its columns renamed to c0, c1, …: Spark takes `a.b` for two names.
 
-    With `text`, one of delimited text that is still to be typed: strings, and a last column
-    that says which lines are malformed. Its parts are Spark's to divide.
+    Of delimited text, all columns are strings, and a last one says which lines are malformed. Its
+    parts are Spark's to divide.
     """
 
     frame: Any = field(repr=False)
     format: str = "Spark"
-    nulls: tuple[str, ...] = NULL_WORDS
-    """Of delimited text: what means missing."""
+    text: bool = False
+    """Whether it is delimited text that is still to be typed."""
 
     @classmethod
     def open(cls, frame: Any, *, text: bool = False) -> ClusterReader:
         """Read the schema; no job runs."""
-        with asking():
-            unique_names(frame.columns, "the Spark data frame")
+        with asking_spark():
+            check_unique_names(frame.columns, "the Spark data frame")
             numbered = frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
             names = [(column.name, column.dataType.simpleString()) for column in frame.schema]
-        fields = [(name, _arrow_type(spelt)) for name, spelt in names]
+        fields = [(name, _arrow_type(type_name)) for name, type_name in names]
         schema = pa.schema(fields[:-1] if text else fields)
-        return cls(frame=numbered, schema=schema, text=text)
+        return cls(frame=numbered, stored_schema=schema, text=text)
 
     @property
-    def engine(self) -> Callable[[], Any]:
-        """The one that reads it."""
-        from labeldp.spark.engine import SparkEngine
+    def on_cluster(self) -> bool:
+        return True
 
-        return SparkEngine
+    @property
+    def delimited(self) -> bool:
+        return self.text
 
-    def prepared(self, request: Wanted, /) -> ClusterReader:
-        """Decide the types of text as for local tables."""
-        reading = request.reading
-        find = partial(self._stray_texts, reading)
-        if not self.text:
-            wording = wording_of(self.schema, request, self._looks, find)
-            return replace(self, schema=retyped(self.schema, wording), wording=wording)
-        asked = replace(self, nulls=reading.nulls(True))
-        types = asked._looks(request.features, reading)
-        settled, notes = without_strays(request, types.looks, find)
-        if settled.reading != reading:
-            again = [name for name in request.features if name in settled.reading.codes]
-            types = replace(types, looks=types.looks | asked._looks(again, settled.reading).looks)
-        wording = Decision(settled, asked.nulls).worded(types.looks)
-        wording = replace(wording, notes=(*notes, *wording.notes))
-        schema = retyped(self.schema, wording)
-        return replace(asked, schema=schema, rows=types.rows, wording=wording)
-
-    def stored(self) -> ClusterReader:
-        """What was read as something else is text again."""
-        schema = self.schema
-        for name in self.wording.spellings:
-            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
-        return replace(self, schema=schema, wording=Wording(), nulls=("",))
-
-    def count_rows(self) -> int:
-        """Return the number of rows; Spark counts them if it is not known."""
-        if self.rows is not None:
-            return self.rows
-        with asking():
-            return int(self.frame.count())
-
-    def _stray_texts(self, reading: Reading, name: str, dates: bool) -> set[str]:
-        ask = partial(stray_texts, name=name, reading=reading, dates=dates)
-        return set[str]().union(*self.parts([name], ask))
-
-    def _looks(self, names: Sequence[str], reading: Reading) -> TextTypes:
-        """What text columns look like."""
-        ask = partial(TextTypes.of, features=tuple(names), reading=reading)
-        return sum(self.parts(names, ask), TextTypes())
-
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Refused: rows stay where they are."""
         del columns, batch_rows
         raise InputError(
@@ -149,62 +100,78 @@ class ClusterReader(TableReader):
             "for a table that fits here, pass its toArrow()"
         )
 
-    def parts(
+    def count(
+        self,
+        names: Sequence[str],
+        date_format: str | None,
+        null_words: Sequence[str],
+        codes: Mapping[str, Sequence[str]],
+    ) -> tuple[int | None, dict[str, TextCounts]]:
+        """Count the texts of every part where it is."""
+        ask = partial(_count_part, names, date_format, null_words, codes)
+        return add_counts(self.ask_parts(names, ask))
+
+    def count_rows(self) -> int:
+        with asking_spark():
+            return int(self.frame.count()) if self.rows is None else self.rows
+
+    def ask_parts(
         self, columns: Sequence[str], ask: Callable[[PartReader], Result]
     ) -> Iterator[Result]:
-        """Put a question to every part of these columns; the answers in the order of the parts.
+        """Put a question to every part of these columns; yield the answers in the parts' order.
 
         They stay compressed until they are looked at.
         """
-        chosen = [self.schema.get_field_index(name) for name in columns]
-        schema = pa.schema([self.schema.field(index) for index in chosen])
-        extra = [len(self.schema)] if self.text else []
-        template = PartReader(schema=schema, text=self.text, wording=self.wording, nulls=self.nulls)
+        places = [self.stored_schema.get_field_index(name) for name in columns]
+        schema = pa.schema([self.stored_schema.field(place) for place in places])
+        extra = [len(self.stored_schema)] if self.text else []
+        parsers = {name: self.parsers[name] for name in columns if name in self.parsers}
+        template = PartReader(stored_schema=schema, text=self.text, parsers=parsers)
 
         def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _answer(ask, replace(template, stream=batches))
 
-        with asking():
-            wanted = self.frame.select(*(f"c{index}" for index in chosen + extra))
+        with asking_spark():
+            wanted = self.frame.select(*(f"c{index}" for index in places + extra))
             few = wanted.coalesce(_MOST_PARTS)
             table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
         for refusal in table["refusal"].drop_null().to_pylist():
             name, _, message = refusal.partition(":")
             raise getattr(errors, name)(message)
-        return (pickle.loads(zlib.decompress(given.as_py())) for given in table["answer"])
+        return (pickle.loads(zlib.decompress(answer.as_py())) for answer in table["answer"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartReader(TableReader):
     """One part of a cluster's table, on the machine that reads it; it can be read once.
 
-    Types were settled for the whole table.
+    Parsers were settled for the whole table.
     """
 
     format: str = "Spark"
+    text: bool = False
     stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
-    nulls: tuple[str, ...] = NULL_WORDS
 
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns, in batches as Spark sends them or smaller."""
         for batch in self.stream:
-            yield from sliced(self._shaped(batch).select(list(columns)), batch_rows)
+            arrays = list(batch.columns)
+            if self.text:
+                _refuse_malformed(arrays.pop())
+            typed = zip(arrays, self.stored_schema.types, strict=True)
+            arrays = [array.cast(type_) for array, type_ in typed]
+            named = pa.RecordBatch.from_arrays(arrays, schema=self.stored_schema)
+            yield from sliced(named.select(list(columns)), batch_rows)
 
-    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the names and types of the schema."""
-        columns = list(batch.columns)
-        if self.text:
-            _refuse_malformed(columns.pop())
-        named = zip(columns, self.schema, strict=True)
-        arrays = [self._column(column, wanted) for column, wanted in named]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _column(self, column: pa.Array, wanted: pa.Field) -> pa.Array:
-        if wanted.name in self.wording.spellings:
-            return self.wording.value(wanted.name, column)
-        if self.text:
-            column = Spelling(pa.string(), blanks=self.nulls).read(column, wanted.name)
-        return self.wording.value(wanted.name, column.cast(wanted.type))
+def _count_part(
+    names: Sequence[str],
+    date_format: str | None,
+    null_words: Sequence[str],
+    codes: Mapping[str, Sequence[str]],
+    part: PartReader,
+) -> tuple[int, dict[str, TextCounts]]:
+    return count_texts(part.batches(names, COUNT_ROWS), names, date_format, null_words, codes)
 
 
 def _refuse_malformed(flags: pa.Array) -> None:
@@ -229,8 +196,8 @@ def over_parts(
     assert isinstance(reader, ClusterReader)
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)
-    bare = replace(source, reader=PartReader(schema=pa.schema([]), text=reader.text))
-    return reader.parts(names, partial(_ask_source, bare, ask))
+    bare = replace(source, reader=PartReader(stored_schema=pa.schema([]), text=reader.text))
+    return reader.ask_parts(names, partial(_ask_source, bare, ask))
 
 
 def _ask_source(source: Source, ask: Callable[[Source], Result], part: PartReader) -> Result:
@@ -258,21 +225,21 @@ def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatc
 
 
 @contextmanager
-def asking(what: str = "the data") -> Iterator[None]:
+def asking_spark(what: str = "the data") -> Iterator[None]:
     """Turn any failure of Spark into one line; its own text may quote rows."""
     try:
-        with _unlogged():
+        with _without_spark_logs():
             yield
     except LabelDPError:
         raise
     except Exception as problem:
         if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
-        raise _explained(problem, what) from None
+        raise _spark_error(problem, what) from None
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def _without_spark_logs() -> Iterator[None]:
     """Silence the two loggers with which pyspark repeats an error's text, values and all."""
     module = sys.modules.get("pyspark.logger")
     names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger") if module else ()
@@ -287,7 +254,7 @@ def _unlogged() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _explained(problem: Exception, what: str) -> LabelDPError:
+def _spark_error(problem: Exception, what: str) -> LabelDPError:
     text = str(problem)
     module = re.search(r"No module named '([\w.]+)'", text)
     if module:
@@ -308,12 +275,12 @@ def _explained(problem: Exception, what: str) -> LabelDPError:
     )
 
 
-def _arrow_type(spelt: str) -> pa.DataType:
+def _arrow_type(type_name: str) -> pa.DataType:
     """The Arrow type of a Spark type; timestamps with a zone are instants, in any session."""
-    decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", spelt)
+    decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", type_name)
     if decimal:
         return pa.decimal128(*map(int, decimal.groups()))
-    if re.match(r"interval (day|hour|minute|second)", spelt):
+    if re.match(r"interval (day|hour|minute|second)", type_name):
         return pa.duration("us")
-    plain = re.split(r"[ (]", spelt, maxsplit=1)[0]  # varchar(9), string collate UNICODE
-    return _TYPES.get(plain) or pa.opaque(pa.null(), spelt, "Spark")
+    plain = re.split(r"[ (]", type_name, maxsplit=1)[0]  # varchar(9), string collate UNICODE
+    return _TYPES.get(plain) or pa.opaque(pa.null(), type_name, "Spark")

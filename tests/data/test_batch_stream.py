@@ -9,20 +9,20 @@ from typing import NoReturn
 
 import pytest
 
-from labeldp.data import streams
+from labeldp.data import csv_stream
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
 import labeldp
-from labeldp.data import delimited, guard
+from labeldp.data import csv_stream, delimited
 
 rows = labeldp.scan(sys.argv[1], label="y", label_range=(0, 9))
-inside = guard.Guard.read
+inside = csv_stream.LabelSafeCsvStream.read
 def slow(self, *given):
     time.sleep(0.03)
     return inside(self, *given)
-guard.Guard.read = slow
+csv_stream.LabelSafeCsvStream.read = slow
 delimited._BLOCK = 1 << 12
 way = sys.argv[2]
 batches = rows.feature_batches()
@@ -50,12 +50,12 @@ def test_a_file_that_cannot_be_parsed_is_let_go_at_once(
 ) -> None:
     """What failed holds the file that it was given, and nobody waits for that."""
     glances: list[float] = []
-    monkeypatch.setattr(streams, "_PATIENCE", 1.0)
-    monkeypatch.setattr(streams.time, "sleep", glances.append)
+    monkeypatch.setattr(csv_stream, "_PATIENCE", 1.0)
+    monkeypatch.setattr(csv_stream.time, "sleep", glances.append)
 
     def parsed(_file: object) -> NoReturn:
         raise ValueError("no table")
 
     with (tmp_path / "t").open("w+b") as file, pytest.raises(ValueError, match="no table"):
-        streams.Stream(file, parsed)
+        csv_stream.BatchStream(file, parsed)
     assert len(glances) < 10
