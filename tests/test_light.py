@@ -46,7 +46,7 @@ HEAVY = EXTRAS | {
     "pyarrow.dataset",
     "numpy.f2py.crackfortran",
     "numpy.testing._private.utils",
-    "labeldp.spark",
+    "labeldp.spark.session",
     "labeldp_paper",
 }
 """None of the commands needs these on a small file here."""

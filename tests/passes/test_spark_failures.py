@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import DataError, InputError, LocalEngine, MissingExtraError, SparkEngine, scan
+from labeldp.data import cluster
 from labeldp.data.cluster import over_parts
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.leverage import LeverageScan
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
-from labeldp.spark import reader, session
+from labeldp.spark import session
 from tests.console import labeldp
 from tests.passes.fitting import fitted
 from tests.plans import plan
@@ -146,9 +147,9 @@ def test_a_failure_of_ours_says_where_and_quotes_nothing(spark: Any) -> None:
     """What executors raise ends up in logs: the error's own words, here a label, must not."""
     data = table(50)
     source = scan(spark.createDataFrame(data).coalesce(1), **LABEL)
-    part = reader.PartReader(schema=pa.schema([]))
+    part = cluster.PartReader(stored_schema=pa.schema([]))
     with pytest.raises(RuntimeError) as raised:
-        reader._answer(lambda _part: _break(scan(data, **LABEL)), part)
+        cluster._answer(lambda _part: _break(scan(data, **LABEL)), part)
     assert str(raised.value).startswith("KeyError in _break, line ")
     assert str(data["label"][0].as_py()) not in str(raised.value)
     with pytest.raises(DataError, match="Spark could not read"):
