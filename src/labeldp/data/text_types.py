@@ -212,14 +212,12 @@ class TextCounts:
         for sign in ".,":
             values, units = parse_numbers(some, sign)
             either = pc.or_(either, values.is_valid())
-            for entry in (
-                pa.table([units, often], ["u", "n"])
-                .group_by("u")
-                .aggregate([("n", "sum")])
-                .to_pylist()
-            ):
-                if entry["u"] is not None:
-                    self.numbers[sign, entry["u"]] += entry["n_sum"]
+            coded = units.filter(units.is_valid()).dictionary_encode()
+            totals = np.bincount(
+                numpy_numbers(coded.indices), numpy_numbers(often.filter(units.is_valid()))
+            )
+            for unit, total in zip(coded.dictionary.to_pylist(), totals, strict=True):
+                self.numbers[sign, unit] += int(total)
         self._limit_units()
         separated = pc.match_substring_regex(some, "[.,]")
         self.separated += _total(often, pc.and_(either, separated))
