@@ -30,7 +30,7 @@ from tests.tables import RANGE
 
 FITS = 3
 TABLE = "table"
-LATE = ("labeldp.mechanisms.shaped_flag.run", "labeldp.learners.linear", "pandas", "randomgen")
+LATE = ("labeldp.mechanisms.shaped_flag", "labeldp.learners.linear", "pandas", "randomgen")
 """What a run would import."""
 
 
