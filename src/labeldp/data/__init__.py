@@ -4,22 +4,17 @@
     source.feature_batches()             features only; labels are not read
     source.labelled_batches()            features with checked labels
 
-Modules, in the order of the road:
-
-    what is asked   `reading` (what is said about text), `roles` (which column plays which part,
-                    `safe_names` for messages), `kinds` (what a column's type means)
-    which files     `files` (and their formats), `opening` (whatever is called a table)
-    readers         `protocol` (what one is), `readers` (Parquet, Arrow IPC), `delimited` (CSV,
-                    TSV), `foreign` (Excel, Stata, SPSS, SAS), `frames` (pandas, polars and others)
-    lines of text   `header`, `margins` (above and below the table), `headings` (amid it),
-                    `rownames`, `guard` (a label ends no row), `streams` (to Arrow and back)
-    texts as values `looks` (what a column's texts look like), `decision` (how it is read then),
-                    `spelling` (reading it so), `typed_text` (the same for text in typed tables)
-    of which        `numerals` (1,234.56 $), `dress` (what only a whole column can tell),
-                    `conversion` (g, kg), `dates`, `dates_in_english` (from other languages)
-    columns         `values` (as float64), `parts` (of dates and texts), `persons` (whose a row is),
-                    `labels` (the private column)
-    the table       `table` (`scan`, `Source`), `rows` (some of them)
-
-Other rooms import from this page alone.
+source.py       `scan` and `Source`; which reader a table has
+roles.py        which columns are label, person and features
+options.py      what can be said about text
+readers.py      what readers have in common; Parquet and Arrow files
+delimited.py    CSV and TSV files; csv_stream.py: their bytes, whose rows no label can move
+foreign.py      Excel, Stata, SPSS and SAS files
+frames.py       pandas, polars, duckdb and Arrow tables
+cluster.py      Spark data frames, whose rows stay where they are
+text_types.py   text columns as numbers, dates, truth values or categories; dates.py
+columns.py      types of feature columns, and their values as float64
+labels.py       the private column
+persons.py      hashes of the ids of persons
+files.py        which files a path means; batches.py: batches cut, joined and taken from
 """
