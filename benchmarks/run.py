@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import machine
+
 from report import losses, print_report, views
 
 HERE = Path(__file__).parent
