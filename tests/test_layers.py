@@ -15,7 +15,7 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 PACKAGES = (
-    "errors", "io_util", "display", "threads", "arrow_util", "pictures", "common", "kernels",
+    "errors", "io_util", "display", "threads", "arrow_util", "pictures", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
     "mechanisms", "choose", "planning", "profile", "verification", "signing", "describe", "report",
     "ledger", "learners", "datasets", "cli", "__main__",

@@ -60,8 +60,8 @@ def test_arguments_stand_in_backquotes() -> None:
 
 
 PYTHON_ALONE = {
-    "batch_rows", "date_parts", "hidden", "labels", "randomness", "releases", "row_norm",
-    "text_parts", "y",
+    "batch_rows", "hidden", "labels", "randomness", "releases", "row_norm",
+    "y",
 }  # fmt: skip
 """Arguments that no command sets, so that none provokes what is said of them."""
 FIELDS = {"needed"}

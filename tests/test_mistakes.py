@@ -152,7 +152,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: planned().release(TABLE, label="label").training_frame(),
         "a training frame is made of a release of noisy-rows",
     ),
-    "look, keyword misspelt": (lambda _: look(TABLE, lable="y"), "did you mean `label`"),
     "too many lines above": (
         lambda place: scan(_written(place, "a,y\n1,31337\n2,5\n"), label="y", skip_lines=1),
         "no column 'y' in the line below `skip_lines`=1; correct `skip_lines`",
@@ -165,10 +164,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "look for no column": (lambda _: look(TABLE, label="lable"), "there is no column 'lable'"),
     "threads as text": (lambda _: labeldp.LocalEngine("two"), "`threads` must be a whole number"),
-    "label by position": (
-        lambda _: scan(TABLE, "label"),
-        "too many positional arguments; name the others, such as label=",
-    ),
     "label in capitals": (lambda _: scan(TABLE, label="LABEL"), "did you mean 'label'?"),
     "labels beside rows": (
         lambda _: plan(ROWS, TABLE["label"]),
@@ -218,7 +213,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "na as text": (lambda _: scan(TABLE, na="-"), "`na` must be a list of texts, not the text '-'"),
     "a delimiter of two bytes": (
         lambda place: scan(_written(place, "a,y\n1,2\n"), delimiter="é"),
-        "`delimiter` must be a sign of ASCII that ends no line, not 'é'",
+        "`delimiter` must be one ASCII character, not 'é'",
     ),
     "an encoding with a zero byte": (
         lambda place: scan(_written(place, "a,y\n1,2\n"), encoding="a\0b"),

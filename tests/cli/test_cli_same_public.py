@@ -1,7 +1,7 @@
 """Neighbours through the command line with the same randomness differ in drawn numbers alone.
 
 One label is another number, and in a text file it is spelt in another way as well: its width,
-quotes, sign and unit must not be seen in anything that a run writes or says.
+quotes, sign and currency must not be seen in anything that a run writes or says.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SPELLINGS = {
     "wide": "0099.50000000000000",
     "quoted": '"99.5"',
     "exponent": "9.95e1",
-    "unit": "99.5 EUR",
+    "currency": "$99.5",
     "sign": " +99.5",
 }
 Published = tuple[Result, dict[str, Any]]

@@ -91,7 +91,7 @@ def parameters(command: str) -> dict[str, click.Parameter]:
     return {str(each.name): each for each in app.commands[command].params}
 
 
-NOT_OF_SCAN = {"data", "batch_rows", "spelt", "date_parts", "text_parts"}
+NOT_OF_SCAN = {"data", "batch_rows", "column_formats"}
 """Arguments of `scan` for Python only."""
 NOT_OF_PLAN = {"source", "engine", "table", "standardise", "indicators"}
 """Arguments of `plan` for Python only."""

@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arguments import checked
 from labeldp.data.columns import is_usable, value_type
 from labeldp.data.frames import as_rereadable
 from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table, scan
-from labeldp.errors import InputError
+from labeldp.errors import InputError, to_str_tuple
 from labeldp.features.grid import check_size
 from labeldp.profile.advice import findings, release_options
 from labeldp.profile.columns import compact_date_format, describe_columns
@@ -24,7 +23,6 @@ from labeldp.profile.relations import count_duplicates, find_persons, find_sums,
 _MOST_ROWS = 1_000_000
 
 
-@checked
 def look(
     data: Any,
     *,
@@ -75,6 +73,7 @@ def look(
     >>> found["rows"], [column["kind"] for column in found["columns"]]
     (3, ['number', 'category'])
     """
+    drop = to_str_tuple("drop", drop)
     data = as_rereadable(data, label)
     options = TextOptions(
         delimiter=delimiter,
@@ -82,7 +81,7 @@ def look(
         skip_lines=skip_lines,
         skip_footer=skip_footer,
         decimal=decimal,
-        na=None if na is None else tuple(na),
+        na=None if na is None else to_str_tuple("na", na),
         date_format=date_format,
     )
     reader = open_table(data, options, label=label, named=() if label is None else (label,))
