@@ -64,7 +64,7 @@ def test_a_lack_of_memory_is_called_so(
         raise problem
 
     data = write("t.csv")
-    monkeypatch.setattr("labeldp.data.delimited.csv.open_csv", fail)
+    monkeypatch.setattr("pyarrow.csv.open_csv", fail)
     said = labeldp("plan", data, *LABEL).error
     assert said == startup.OUT_OF_MEMORY.replace("`threads`", "--threads")
 
