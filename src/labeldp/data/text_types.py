@@ -50,9 +50,8 @@ _MAYBE_NUMBER = r"^\PN{0,8}\d.{0,40}$"
 _ARROW_DATE = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?$"
 _MOST_UNITS = 1000
 
-_CURRENCY = (
-    r"\p{Sc}|[A-Z]{1,2}\$|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
-)
+_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
+_CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
 _UNIT = r"[\pL°µ][\pL°²³/.]{1,11}"
 _MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)|[¹²³]"
 
@@ -126,8 +125,9 @@ def _scalar(like: pa.Array, text: str) -> pa.Scalar:
 
 
 def may_lack(unit: str) -> bool:
-    """Whether numbers with this unit may stand beside numbers without: signs of currencies."""
-    return unit != "" and unicodedata.category(unit[-1]) == "Sc"
+    """Whether numbers with this unit may stand beside numbers without: it is a currency."""
+    is_sign = unit != "" and unicodedata.category(unit[-1]) == "Sc"
+    return is_sign or unit in _CODES.lower().split("|")
 
 
 @dataclass
