@@ -69,7 +69,7 @@ class AsIf:
 
     def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
         needs = combine([tally.requirements for tally in tallies])
-        check = needs.check(source)
+        check = needs.label_check(source)
         totals = [tally.new() for tally in tallies]
         shares = states_of(source, totals, needs, check)
         self.sent[task] = max(self.sent.get(task, 0), carried(shares))
@@ -135,7 +135,7 @@ def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
     tallies = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
     for tally, name in zip(tallies, found, strict=True):
         needs = tally.requirements
-        shares = [states_of(part, [tally], needs, needs.check(part))[0] for part in parts]
+        shares = [states_of(part, [tally], needs, needs.label_check(part))[0] for part in parts]
         shuffled = random.Random(1).sample(shares, len(shares))
         sums = [merged(tally, order) for order in (shares, shares[::-1], shuffled)]
         found[name] = {_digest(each) for each in (*sums, in_pairs(tally, shares))}

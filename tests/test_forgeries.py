@@ -302,7 +302,7 @@ def test_what_a_forger_can_change_together(honest: dict[str, Release], tmp_path:
         certificate["shape"]["noise_law"] = "radial"
         certificate["delta"] = 0.0
         certificate["epsilon"] = math.nextafter(
-            read_claim(certificate).law.pure_epsilon(), math.inf
+            read_claim(certificate).privacy_profile.pure_epsilon(), math.inf
         )
 
     less = forged_claim(release, quieter)

@@ -47,7 +47,7 @@ def test_gaussians_become_one_that_is_rounded_up():
         assert gaussian_mu(other) is None
     with pytest.raises(InputError) as refused:
         compose([])
-    assert str(refused.value) == "there is nothing to compose: give at least one curve"
+    assert str(refused.value) == "there is nothing to compose: give at least one privacy profile"
 
 
 def test_losses_that_end_end_together_by_a_hair_later():

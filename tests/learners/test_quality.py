@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,30 +178,6 @@ def test_a_fit_warns_where_the_release_shows_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LinearRegressor().fit(released("shaped-flag", 10.0, 1))
-
-
-@pytest.mark.parametrize("where", ["memory", "directory"])
-def test_a_release_warns_where_its_numbers_show_nothing(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the command line's exit 1 does; seeded, where the system's keys would be."""
-    monkeypatch.setattr(Randomness, "from_os", lambda: Randomness.experiment(1))
-
-    def drawn(epsilon: float, anyway: bool = True) -> None:
-        made = plan(source(ROWS), epsilon=epsilon, delta=1e-5, mechanism="shaped-flag")
-        made = replace(made, anyway=made.anyway and anyway)
-        if where == "memory":
-            made.release(source(ROWS))
-        else:
-            made.release_to(tmp_path / f"{epsilon} {anyway}", source(ROWS))
-
-    with pytest.warns(LabelDPWarning, match="hardly shows that predictions beat the mean") as told:
-        drawn(0.05, anyway=False)
-    assert told[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        drawn(10.0)
-        drawn(0.05)  # planned with `anyway`: known, and wanted all the same
 
 
 def test_r_squared_needs_a_published_residual() -> None:

@@ -309,22 +309,6 @@ def test_a_column_that_no_model_can_use_is_dropped() -> None:
     assert any(note.startswith("list: list<") for note in found["notes"])
 
 
-def test_names_of_people_are_no_category() -> None:
-    last = ("Patel", "Smith", "Jones", "Evans")
-    names = [f"{last[k % 4]}, {'ABCDEFG'[k % 7]}." for k in range(2000)]
-    other = [f"Station {chr(65 + k % 23)}" for k in range(2000)]
-    for name, values, kind in (
-        ("Name", names, "id"),
-        ("Name", other, "category"),
-        ("Last name", other, "id"),
-        ("Station name", names, "category"),
-        ("Guest", names, "id"),
-        ("Guest", other, "category"),
-    ):
-        facts = column(look({name: values, "y": [k % 11 for k in range(2000)]}, label="y"), name)
-        assert facts["kind"] == kind, name
-
-
 def test_a_number_for_no_answer_is_named_and_left_as_it_is() -> None:
     """It may be a number all the same: what it means is the curator's to say."""
     cold = [-99.9 if k % 40 == 0 else k % 300 / 10 for k in range(900)]
