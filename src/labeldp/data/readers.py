@@ -166,7 +166,8 @@ class TableReader(ABC):
     ) -> tuple[int | None, dict[str, TextCounts]]:
         """Return the number of rows, and what the texts of these columns look like."""
         batches = self.stored_batches(names, COUNT_ROWS)
-        return count_texts(batches, names, date_format, null_words, codes)
+        words = () if self.delimited else null_words  # which Arrow reads as null in CSV files
+        return count_texts(batches, names, date_format, words, codes)
 
     def _is_text(self, name: str) -> bool:
         return is_text(value_type(self.stored_schema.field(name).type))

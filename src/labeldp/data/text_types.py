@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,8 @@ from labeldp.data.dates import (
 )
 from labeldp.errors import DataError
 
+Counts: TypeAlias = pa.Array | None
+"""How often different texts stand in a column; None: once each."""
 MOST_WORDS = 20
 """Different texts without a digit that may stand among numbers or dates, as words for missing."""
 _SHARE_BESIDE_WORDS, _SHARE = 0.8, 0.99
@@ -44,31 +46,39 @@ _INTEGER = r"^-?(?:0|[1-9]\d{0,17})$"
 _PADDED = r"^-?0\d+$"  # 007 is not 7
 _LONG = r"^[+-]?\d{19,}$"  # a name, not a quantity
 _BOOLEAN = "^(?:true|True|TRUE|false|False|FALSE)$"
-_NUMBER_EITHER_WAY = r"^(?:[^.]*|[+-]?[1-9]\d{0,2}\.\d{3})$"
+_DECIMAL = r"^[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?$"
+_GROUPED_BY_POINT = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"
 _NO_WORD = r"^[^\pL\pN]*$"
-_MAYBE_NUMBER = r"^\PN{0,8}\d.{0,40}$"
 _ARROW_DATE = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?$"
 _MOST_UNITS = 1000
 
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
 _CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
 _UNIT = r"[\pL°µ][\pL°²³/.]{1,11}"
-_MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)|[¹²³]"
+_MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)"
+_POWER = r"[eE][+-]?\d{1,3}"
+_PLAIN = {
+    ".": NUMBER,
+    ",": rf"^[+-]?(?:(?:\d+,?\d*|,\d+)(?:{_POWER})?|[iI][nN][fF]|[iI]nfinity|INFINITY)$",
+}
+_UNPAIRED = r"^[^(]*\)|\([^)]*$|[(\-−].*[-−]|[-−].*\("
+"""A bracket without its other half, or two signs for minus."""
+_SPACES = " \u00a0\u2009\u202f"
+_BESIDE_DIGITS = rf"[0-9.,{_SPACES}'’()+−-]+"
 
 
 @cache
 def _number_pattern(decimal: str) -> str:
     """Numbers with groups of digits, currency or unit, footnote marks, and brackets for minus."""
     point, other = (r"\.", ",") if decimal == "." else (",", r"\.")
-    groups = (other, "[ \u00a0\u2009\u202f]", "['’]")
+    groups = (other, f"[{_SPACES}]", "['’]")
     grouped = "|".join(rf"[1-9]\d{{0,2}}(?:{sign}\d{{3}})+" for sign in groups)
     if decimal == ".":
         grouped += r"|[1-9]\d?(?:,\d\d)+,\d{3}"  # in India
-    body = rf"(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+"
+    body = rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)(?:{_POWER})?"
     return (
-        rf"^(?P<open>\()?(?P<sign>[-+−]?)\s?(?P<currency>(?:{_CURRENCY})?)\s?(?P<inner>[-−]?)"
-        rf"(?P<body>{body})(?P<power>(?:[eE][+-]?\d{{1,3}})?)\s?(?P<unit>(?:%|{_CURRENCY}|{_UNIT})?)"
-        rf"\s?(?:{_MARK})?(?P<after>-?)(?P<close>\))?$"
+        rf"^\(?[-+−]?\s?(?:{_CURRENCY})?\s?[-−]?{body}\s?(?:%|{_CURRENCY}|{_UNIT})?"
+        rf"\s?(?:{_MARK})?-?\)?$"
     )
 
 
@@ -77,51 +87,51 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
 
     The unit is a currency, % or a word in small letters without plural and dot; "" for none.
     """
-    nothing = arrow_words([""], pa.string())[0]
-    plain = pc.match_substring_regex(texts, NUMBER)
-    if decimal == "," and pc.any(plain).as_py():
-        plain = pc.and_(plain, pc.match_substring_regex(texts, r"^[^.]*$"))  # 1.234 has groups
+    plain = pc.match_substring_regex(texts, _PLAIN[decimal])
     bare = pc.if_else(plain, texts, no_value(texts.type))
+    if decimal == ",":
+        bare = pc.replace_substring(bare, ",", ".")
+    values = bare.cast(pa.float64())
+    units = pc.if_else(plain, arrow_words([""], pa.string())[0], no_value(pa.string()))
     if pc.all(plain).as_py() is not False:
-        return bare.cast(pa.float64()), pc.if_else(plain, nothing, no_value(pa.string()))
-    others = pc.fill_null(
-        pc.invert(plain), arrow_numbers(np.zeros(1, np.uint8)).cast(pa.bool_())[0]
-    )
-    values, units = _parse_formatted(texts.filter(others), decimal)
-    every = pc.if_else(plain, nothing, no_value(pa.string()))
+        return values, units
+    fits = pc.match_substring_regex(texts, _number_pattern(decimal))
+    others = _known(pc.and_not(fits, plain))
+    if not others.true_count:
+        return values, units
+    formatted, their_units = _parse_formatted(texts.filter(others), decimal)
     return (
-        pc.replace_with_mask(bare.cast(pa.float64()), others, values),
-        pc.replace_with_mask(every, others, units),
+        pc.replace_with_mask(values, others, formatted),
+        pc.replace_with_mask(units, others, their_units),
     )
 
 
 def _parse_formatted(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
-    found = pc.extract_regex(texts, _number_pattern(decimal))
-    parts = dict(zip(found.type.names, found.flatten(), strict=True))
-    has = {
-        name: numpy_numbers(pc.match_substring_regex(parts[name], sign)) == 1
-        for name, sign in {
-            "open": ".", "close": ".", "sign": "[-−]", "inner": ".", "after": "."
-        }.items()
-    }  # fmt: skip
-    minuses = has["open"].astype(int) + has["sign"] + has["inner"] + has["after"]
-    wrong = (has["open"] != has["close"]) | (minuses > 1)
-    digits = pc.replace_substring_regex(parts["body"], rf"[^\d{decimal}]", "")
+    """Parse texts that have the pattern of numbers; regular expressions with groups are slow."""
+    bare = pc.replace_substring_regex(texts, rf"\s?(?:{_MARK})(-?\)?)$", r"\1")
+    has_power = bool(pc.any(pc.match_substring_regex(bare, rf"\d[.,]?{_POWER}")).as_py())
+    if has_power:
+        power = pc.extract_regex(bare, rf"\d[.,]?(?P<power>{_POWER})").field("power")
+        bare = pc.replace_substring_regex(bare, rf"(\d[.,]?){_POWER}", r"\1")
+    units = pc.replace_substring_regex(bare, _BESIDE_DIGITS, "")
+    digits = pc.replace_substring_regex(bare, rf"[^\d{decimal}]+", "")
     digits = pc.replace_substring(digits, decimal, ".")
-    digits = pc.binary_join_element_wise(digits, parts["power"], _scalar(digits, ""))
-    values = numpy_numbers(digits.cast(pa.float64())) * np.where(minuses == 1, -1.0, 1.0)
-    wrong |= numpy_numbers(found.is_null())
-    valid = arrow_numbers((~wrong).view(np.uint8)).cast(pa.bool_())
-    unit = pc.replace_substring_regex(parts["unit"], r"(\pL{2})s?\.?$", r"\1")
-    unit = pc.utf8_lower(pc.binary_join_element_wise(parts["currency"], unit, _scalar(unit, "")))
+    if has_power:
+        digits = pc.binary_join_element_wise(digits, power, arrow_words([""], digits.type)[0])
+    values = numpy_numbers(digits.cast(pa.float64()))
+    negative = numpy_numbers(pc.match_substring_regex(bare, r"^\D*[(\-−]|-$"))
+    right = pc.invert(pc.match_substring_regex(bare, _UNPAIRED))
+    values = arrow_numbers(np.where(negative, -values, values))
+    units = pc.utf8_lower(pc.replace_substring_regex(units, r"(\pL{2})s$", r"\1"))
     return (
-        pc.if_else(valid, arrow_numbers(values), no_value(pa.float64())),
-        pc.if_else(valid, unit.cast(pa.string()), no_value(pa.string())),
+        pc.if_else(right, values, no_value(pa.float64())),
+        pc.if_else(right, units.cast(pa.string()), no_value(pa.string())),
     )
 
 
-def _scalar(like: pa.Array, text: str) -> pa.Scalar:
-    return arrow_words([text], like.type)[0]
+def _known(mask: pa.Array) -> pa.Array:
+    """Return the mask with False for null."""
+    return pc.if_else(mask.is_valid(), mask, mask.is_valid())
 
 
 def may_lack(unit: str) -> bool:
@@ -166,77 +176,77 @@ class TextCounts:
         if date_format is not None:
             times = parse_dates(_trimmed(texts), date_format)
             self.declared += len(times) - times.null_count
-        if not pa.types.is_dictionary(texts.type):  # whole numbers are many and different
-            texts = _trimmed(texts)
-            whole = pc.match_substring_regex(texts, _INTEGER)
-            self.integer += whole.true_count
-            self.values += whole.true_count
-            texts = texts.filter(pc.invert(whole))
-        counted = texts.value_counts()
-        texts, counts = _trimmed(counted.field(0)), counted.field(1)
-        for name in ("integer", "empty", "padded", "boolean"):
+        if pa.types.is_dictionary(texts.type):
+            counted = texts.value_counts()
+            texts, counts = self._add_plain(_trimmed(counted.field(0)), counted.field(1))
+        else:  # plain numbers are many and different: only others are counted together
+            texts, _ = self._add_plain(_trimmed(texts), None)
+            counted = texts.value_counts()
+            texts, counts = counted.field(0), counted.field(1)
+        for name in ("empty", "padded", "boolean"):
             matches = pc.match_substring_regex(texts, _PATTERNS[name])
             count = _total(counts, matches)
             setattr(self, name, getattr(self, name) + count)
             self.values += count if name != "empty" else 0
             texts, counts = _others(texts, counts, matches)
         self.values += _total(counts)
-        texts, counts = self._add_numbers(texts, counts)
-        texts, counts = self._add_words(texts, counts)
-        if len(texts):
-            found = count_formats(texts, counts, self.dates)
-            self.dates += found
-            if found[ISO]:
+        dated = count_formats(texts, counts, self.dates)
+        if dated:
+            self.dates += dated
+            if dated[ISO]:
                 self._add_arrow_dates(texts, counts)
+        self._add_words(*self._add_numbers(texts, counts))
 
-    def _add_numbers(self, texts: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Count numbers that are not whole; return the rest."""
-        plain = pc.and_not(
-            pc.match_substring_regex(texts, NUMBER), pc.match_substring_regex(texts, _LONG)
-        )
+    def _add_plain(self, texts: pa.Array, counts: Counts) -> tuple[pa.Array, Counts]:
+        """Count whole numbers and numbers with a decimal point; return the rest."""
+        whole = pc.match_substring_regex(texts, _INTEGER)
+        found = _total(counts, whole)
+        self.integer += found
+        self.values += found
+        texts, counts = _others(texts, counts, whole)
+        plain = pc.match_substring_regex(texts, _DECIMAL)
         if plain.true_count:
             found = _total(counts, plain)
             self.decimals += found
-            self.separated += _total(counts, pc.match_substring_regex(texts, "[.]"))
+            self.values += found
             self.numbers[".", ""] += found
-            either = pc.and_(plain, pc.match_substring_regex(texts, _NUMBER_EITHER_WAY))
-            self.numbers[",", ""] += _total(counts, either)
+            grouped = pc.match_substring_regex(texts, _GROUPED_BY_POINT)
+            self.separated += found
+            self.numbers[",", ""] += _total(counts, grouped)
             texts, counts = _others(texts, counts, plain)
-        maybe = pc.and_not(
-            pc.match_substring_regex(texts, _MAYBE_NUMBER), pc.match_substring_regex(texts, _LONG)
-        )
-        if not maybe.true_count:
-            return texts, counts
-        some, often = texts.filter(maybe), counts.filter(maybe)
-        either = pc.match_substring_regex(some, "^$")
-        for sign in ".,":
-            values, units = parse_numbers(some, sign)
-            either = pc.or_(either, values.is_valid())
-            coded = units.filter(units.is_valid()).dictionary_encode()
-            totals = np.bincount(
-                numpy_numbers(coded.indices), numpy_numbers(often.filter(units.is_valid()))
-            )
-            for unit, total in zip(coded.dictionary.to_pylist(), totals, strict=True):
-                self.numbers[sign, unit] += int(total)
-        self._limit_units()
-        separated = pc.match_substring_regex(some, "[.,]")
-        self.separated += _total(often, pc.and_(either, separated))
-        left, left_counts = _others(some, often, either)
-        rest, rest_counts = _others(texts, counts, maybe)
-        return (
-            pa.concat_arrays([left, rest]),
-            pa.concat_arrays([left_counts, rest_counts]),
-        )
+        return texts, counts
 
-    def _add_words(self, texts: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Count texts that are nothing and hold no digit; return the rest."""
+    def _add_numbers(self, texts: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Count other numbers by sign and unit; return the rest."""
+        number = pc.match_substring_regex(texts, "^$")
+        for sign in ".,":
+            values, units = parse_numbers(texts, sign)
+            right = pc.and_not(values.is_valid(), pc.match_substring_regex(texts, _LONG))
+            number = pc.or_(number, right)
+            if sign == ".":
+                plain = pc.match_substring_regex(texts, NUMBER)
+                self.decimals += _total(counts, pc.and_(right, plain))
+            if right.true_count:
+                coded = units.filter(right).dictionary_encode()
+                totals = np.bincount(
+                    numpy_numbers(coded.indices), numpy_numbers(counts.filter(right))
+                )
+                for unit, total in zip(coded.dictionary.to_pylist(), totals, strict=True):
+                    self.numbers[sign, unit] += int(total)
+        self._limit_units()
+        self.separated += _total(
+            counts, pc.and_(number, pc.match_substring_regex(texts, r"\d[.,]"))
+        )
+        return _others(texts, counts, number)
+
+    def _add_words(self, texts: pa.Array, counts: pa.Array) -> None:
+        """Count texts that are nothing and hold no digit."""
         wordy = pc.match_substring_regex(texts, r"^\PN*$")
         self.word_count += _total(counts, wordy)
         if len(self.words) <= MOST_WORDS:
             words, often = texts.filter(wordy), counts.filter(wordy)
             for word, count in zip(words[: MOST_WORDS + 1], often, strict=False):
                 self.words[word.as_py()] += count.as_py()
-        return _others(texts, counts, wordy)
 
     def _add_arrow_dates(self, texts: pa.Array, counts: pa.Array) -> None:
         iso = pc.match_substring_regex(texts, _ARROW_DATE)
@@ -282,15 +292,18 @@ class TextCounts:
 _PATTERNS = {"integer": _INTEGER, "empty": _NO_WORD, "padded": _PADDED, "boolean": _BOOLEAN}
 
 
-def _total(counts: pa.Array, which: pa.Array | None = None) -> int:
+def _total(counts: Counts, which: pa.Array | None = None) -> int:
+    """Return how many texts are meant, each of which stands so often, or once."""
+    if counts is None:
+        return 0 if which is None else int(which.true_count)
     return pc.sum(counts if which is None else counts.filter(which)).as_py() or 0
 
 
-def _others(texts: pa.Array, counts: pa.Array, which: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _others(texts: pa.Array, counts: Counts, which: pa.Array) -> tuple[pa.Array, Counts]:
     if not which.true_count:
         return texts, counts
     others = pc.invert(which)
-    return texts.filter(others), counts.filter(others)
+    return texts.filter(others), None if counts is None else counts.filter(others)
 
 
 def _trimmed(texts: pa.Array) -> pa.Array:
