@@ -345,7 +345,7 @@ def test_rows_without_a_label_leave_a_gap_in_the_numbers(tmp_path: Path) -> None
 def test_the_table_without_spark_is_asked_for() -> None:
     rows = source(ROWS)
     reader = copy.copy(rows.reader)
-    object.__setattr__(reader, "__class__", type("Far", (type(reader),), {"numbered": False}))
+    object.__setattr__(reader, "__class__", type("Far", (type(reader),), {"on_cluster": True}))
     elsewhere = replace(rows, reader=reader)
     with pytest.raises(InputError, match="rows on Spark have none"):
         plan(elsewhere, 1.0, 1e-6, mechanism=EVERY, engine=None)
