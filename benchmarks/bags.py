@@ -41,7 +41,7 @@ def release(table: Table, path: Path, bags: int, size: int, folder: Path) -> Pat
     """Plan and release, as a user would."""
     source = table.source(path)
     asked = {"epsilon": 4, "delta": 1e-5, "bags": bags, "bag_size": size}
-    made = plan(source, mechanism="sampled-wtd-flag", anyway=True, **asked)
+    made = plan(source, mechanism="sampled-wtd-flag", force=True, **asked)
     target = Path(tempfile.mkdtemp(dir=folder)) / "release"
     made.release_to(target, source)
     return target

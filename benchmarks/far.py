@@ -48,7 +48,7 @@ TABLES = ("census", "criteo", "dense-20")
 TASKS = 512
 """The most tasks that a pass has (`labeldp.data.cluster`)."""
 ASKED: dict[str, Any] = {
-    "mechanism": "shaped-flag", "epsilon": 1.0, "delta": 1e-13, "anyway": True,
+    "mechanism": "shaped-flag", "epsilon": 1.0, "delta": 1e-13, "force": True,
 }  # fmt: skip
 BEGIN, END = "<!-- made by benchmarks/far.py -->", "<!-- end -->"
 

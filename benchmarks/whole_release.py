@@ -98,7 +98,7 @@ def main() -> None:
     from labeldp import LocalEngine, plan
 
     table = table_named(chosen.table)
-    asked: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "anyway": True}
+    asked: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "force": True}
     asked |= {"mechanism": "shaped-flag"} if chosen.shaped else {"mechanism": "wtd-flag"}
     warm_up(table, asked if chosen.shaped else asked | {"bags": 10})
     asked |= {} if chosen.shaped else {"bags": chosen.bags}

@@ -74,7 +74,7 @@ def add_mechanisms(found: Gathering, study: Study, full: Fit, budget: Budget) ->
         if not made.forecast.added_exact:
             told = {"bags": made.claim.bags, "residual_guess": full.residual_ss / full.rows}
             made = study.plan(budget, **choices | told)
-        squares = full.residual_ss + made.forecast.added_ms * full.rows
+        squares = full.residual_ss + made.forecast.added_mse * full.rows
         found.expect(f"{mechanism.name}, least squares", budget.epsilon, squares, ours=True)
 
 
@@ -112,7 +112,7 @@ def compare(table: Table, folder: Path) -> Outcome:
         raw=raw.residual_ss,
         encoded=full.residual_ss,
         chosen=tuple(made.claim.mechanism for made in plans),
-        refused=tuple(made.claim.epsilon for made in plans if made.anyway),
+        refused=tuple(made.claim.epsilon for made in plans if made.force),
         figures=found.figures(blocks, table.label_range),
     )
 
@@ -162,7 +162,7 @@ def _on_rows_kept_aside(train: pa.Table, test: pa.Table, seed: int) -> Outcome:
         raw=_plain_error(raw_rows, raw) / len(test),
         encoded=_plain_error(rows, full) / len(test),
         chosen=tuple(made.claim.mechanism for made in plans),
-        refused=tuple(made.claim.epsilon for made in plans if made.anyway),
+        refused=tuple(made.claim.epsilon for made in plans if made.force),
         figures=tuple(replace(f, values=(f.values[0] / len(test),)) for f in figures),
     )
 

@@ -63,7 +63,7 @@ How it was made:
   shrinkage.
 - **Bold**: a peer that does better than labeldp's default.
 - {refused} after a figure of the default: there `plan` forecasts no gain over the mean of the
-  labels and refuses unless it is told to go on (`anyway=True`), as it was here.
+  labels and refuses unless it is told to go on (`force=True`), as it was here.
 """
 
 

@@ -52,7 +52,7 @@ def measure(table: Table, folder: Path) -> tuple[str, ...]:
         str(full.columns),
         table.range_text,
         made.claim.mechanism,
-        f"{math.sqrt(made.forecast.added_ms):.3g}",
+        f"{math.sqrt(made.forecast.added_mse):.3g}",
         f"{math.sqrt(added / full.rows):.3g}",
         percent(error / raw.residual_ss - 1),
         percent(raw.constant_ss / raw.residual_ss - 1),

@@ -32,7 +32,7 @@ class Study:
     def plan(self, budget: Budget, **choices: Any) -> Plan:
         """A plan, of defaults where nothing is chosen."""
         epsilon, delta = budget.epsilon, budget.delta
-        told = {"engine": self.engine, "anyway": True, **choices}
+        told = {"engine": self.engine, "force": True, **choices}
         return plan(self.source, epsilon=epsilon, delta=delta, **told)
 
     def releases(self, made: Plan, repeats: int) -> list[Release]:

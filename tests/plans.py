@@ -6,4 +6,4 @@ from functools import partial, update_wrapper
 
 import labeldp
 
-plan = update_wrapper(partial(labeldp.plan, anyway=True), labeldp.plan)
+plan = update_wrapper(partial(labeldp.plan, force=True), labeldp.plan)

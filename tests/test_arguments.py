@@ -26,7 +26,7 @@ from tests.tables import RANGE, table
 TABLE = table(300)
 ROWS = TABLE.drop_columns(["label"])
 LABEL: dict[str, Any] = {"label": "label", "label_range": RANGE}
-QUICK: dict[str, Any] = {"mechanism": "shaped-flag", "anyway": True}
+QUICK: dict[str, Any] = {"mechanism": "shaped-flag", "force": True}
 
 
 def planned(data: Any = TABLE, **choices: Any) -> labeldp.Plan:

@@ -128,7 +128,7 @@ def test_the_number_of_compact_aggregates_is_free() -> None:
     rows, budget = source(2000), {"epsilon": 1.0, "delta": 1e-6, "mechanism": "wtd-flag"}
     free, filed = plan(rows, compact=True, **budget), plan(rows, **budget)
     assert free.claim.bags == 10**7
-    assert free.forecast.added_ms < filed.forecast.added_ms
+    assert free.forecast.added_mse < filed.forecast.added_mse
     size = filed.claim.bags * 8 * (len(filed.features.names) + 1)
     assert size <= 4e6
     (note,) = (text for text in filed.notes if "the file is kept to 4 MB" in text)

@@ -17,7 +17,7 @@ TABLE = table(300)
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
 def test_a_copy_serves_as_the_first(copied: Callable[[Any], Any]) -> None:
-    made = plan(TABLE, 1, 1e-4, label="label", label_range=RANGE, anyway=True, mechanism="auto")
+    made = plan(TABLE, 1, 1e-4, label="label", label_range=RANGE, force=True, mechanism="auto")
     assert made.notes
     again = copied(made)
     assert again == made

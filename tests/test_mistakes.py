@@ -23,7 +23,7 @@ SAID: dict[str, Any] = {"label": "label", "label_range": RANGE}
 
 
 def planned(data: Any = TABLE, epsilon: Any = 1, delta: Any = 1e-4, **choices: Any) -> Any:
-    return plan(data, epsilon, delta, **SAID | {"anyway": True} | choices)
+    return plan(data, epsilon, delta, **SAID | {"force": True} | choices)
 
 
 def replaced(**columns: Any) -> pa.Table:

@@ -73,4 +73,4 @@ def test_the_default_adds_what_it_forecasts(table: Table) -> None:
         truth.mse(LinearRegressor(shrink=False).fit(made.release(source))) - truth.residual_ms
         for _ in range(4)
     ]
-    assert 1 / 3 < sum(added) / 4 / made.forecast.added_ms < 3
+    assert 1 / 3 < sum(added) / 4 / made.forecast.added_mse < 3

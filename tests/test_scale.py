@@ -32,7 +32,7 @@ path, label, high, budget = sys.argv[1:]
 source = scan(path, label=label, label_range=(0, float(high)))
 engine = LocalEngine(memory=Memory(int(budget) << 20))
 started = time.perf_counter()
-made = plan(source, epsilon=1, delta=1e-6, bags=500, engine=engine, anyway=True)
+made = plan(source, epsilon=1, delta=1e-6, bags=500, engine=engine, force=True)
 sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
 gram, moments = engine.run_pass("label sums", source, *sums)
 private_sums = repr((moments.rows, list(moments.cross), moments.total, moments.square))
@@ -52,7 +52,7 @@ from labeldp import plan, scan, verify
 path, bags = sys.argv[1], int(sys.argv[2])
 source = scan(path, label="WKSWORK1", label_range=(0, 51), features=["AGE", "SEX"])
 made = plan(source, mechanism="sampled-wtd-flag", epsilon=4, delta=1e-5, bags=bags, bag_size=64,
-    anyway=True)
+    force=True)
 with tempfile.TemporaryDirectory() as folder:
     made.release_to(Path(folder) / "r", source)
     assert verify(Path(folder) / "r", path).valid

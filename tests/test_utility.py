@@ -38,7 +38,7 @@ def test_a_forecast_is_in_label_units_and_says_what_it_rests_on():
     )
     noise = stated.claim.to_json()["floor"]["needed"] / 2000
     added = (4.0 + noise) * mean_excess(stated.claim.to_json()["rank"], 500)
-    assert stated.forecast.added_ms == pytest.approx(added)
+    assert stated.forecast.added_mse == pytest.approx(added)
     assert not stated.forecast.added_exact
     assert Plan.from_json(stated.to_json()).forecast == stated.forecast
 
@@ -49,7 +49,7 @@ def test_what_shaped_noise_adds_does_not_rest_on_the_residual():
         for guess in (None, 4.0)
     )
     assert one.forecast.added_exact
-    for name in ("added_ms", "added_low", "added_high"):
+    for name in ("added_mse", "added_low", "added_high"):
         assert getattr(one.forecast, name) == getattr(other.forecast, name)
-    assert one.forecast.added_low < one.forecast.added_ms < one.forecast.added_high
-    assert other.forecast.excess_mean == pytest.approx(one.forecast.added_ms / 4.0)
+    assert one.forecast.added_low < one.forecast.added_mse < one.forecast.added_high
+    assert other.forecast.excess_mean == pytest.approx(one.forecast.added_mse / 4.0)

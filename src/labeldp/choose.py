@@ -1,8 +1,9 @@
 """Which mechanism and which basis, is the plan useful, and what would help: from features alone.
 
 Every function here works on public facts. Mechanisms are compared by what privacy adds to the mean
-squared error of a prediction (`Forecast.weighed_ms`): exactly where that is known in closed form,
-by simulation otherwise. One `DesignSummary` is computed for an encoding and shared by all plans.
+squared error of a prediction (`Forecast.selection_score`): exactly where that is known in closed
+form, by simulation otherwise. One `DesignSummary` is computed for an encoding and shared by all
+plans.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def explained_mse(plan: MechanismPlan) -> float:
 def explained_share_kept(plan: MechanismPlan) -> float:
     """Return the share of that which predictions keep; below 0 the constant one is better."""
     explained = explained_mse(plan)
-    return 1 - plan.forecast.fitted_ms / explained if explained else -math.inf
+    return 1 - plan.forecast.added_mse_default_fit / explained if explained else -math.inf
 
 
 def is_useful(plan: MechanismPlan) -> bool:
@@ -74,7 +75,7 @@ def is_useful(plan: MechanismPlan) -> bool:
 def utility_message(plan: MechanismPlan) -> str:
     """Say what privacy does to predictions."""
     low, high = plan.labels.range
-    error, kept = math.sqrt(plan.forecast.added_ms), max(0.0, explained_share_kept(plan))
+    error, kept = math.sqrt(plan.forecast.added_mse), max(0.0, explained_share_kept(plan))
     size = (
         f"adds {number(error, 3)} to a prediction (root mean square, "
         f"{error / (high - low):.2g} of the label range)"
@@ -129,7 +130,7 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
         offers = [forecast_mechanism(m, choices, design, source, engine) for m in fitting]
         best = best_plan(offers).plan
         errors = [
-            f"{each.mechanism} {_root(each.plan.forecast.weighed_ms)}"
+            f"{each.mechanism} {_root(each.plan.forecast.selection_score)}"
             for each in offers
             if each.plan
         ]
@@ -185,15 +186,15 @@ def _least_error(
             mechanism.check_request(request, source)
             if best is not None and mechanism.has_error_bound:
                 least = mechanism.least_added_mse(request, design)
-                if least >= best.forecast.weighed_ms:
+                if least >= best.forecast.selection_score:
                     errors.append(f"{mechanism.name} ≥ {_root(least)}")
                     continue
             plan = mechanism.plan(request, design, source, engine)
         except LabelDPError as problem:
             problems.append(problem)
             continue
-        errors.append(f"{mechanism.name} {_root(plan.forecast.weighed_ms)}")
-        if best is None or plan.forecast.weighed_ms < best.forecast.weighed_ms:
+        errors.append(f"{mechanism.name} {_root(plan.forecast.selection_score)}")
+        if best is None or plan.forecast.selection_score < best.forecast.selection_score:
             best = plan
     if best is None:
         raise problems[0]
@@ -250,7 +251,7 @@ class MechanismForecast:
             "noise_std": noise.get("std"),
             "mean_mse": self.mean_mse,
             "excess": self.plan.forecast.excess_mean if self.plan else None,
-            "added_ms": self.plan.forecast.added_ms if self.plan else None,
+            "added_ms": self.plan.forecast.added_mse if self.plan else None,
             "method": self.method,
             "reason": self.reason,
         }
@@ -308,9 +309,9 @@ def forecast_mechanism(
         plan.forecast,
         mean_mse=error,
         excess_mean=error / plan.forecast.residual_ms - 1.0,
-        added_ms=added,
-        fitted_ms=added,
-        weighed_ms=added,
+        added_mse=added,
+        added_mse_default_fit=added,
+        selection_score=added,
     )
     simulated = Planned(replace(plan, forecast=forecast), design)
     return MechanismForecast(name, simulated, error, "simulated")
@@ -393,7 +394,7 @@ class BasisForecast:
     def share(self) -> float:
         """The error that privacy adds, of the label range."""
         low, high = self.planned.plan.labels.range
-        return math.sqrt(self.planned.plan.forecast.added_ms) / (high - low)
+        return math.sqrt(self.planned.plan.forecast.added_mse) / (high - low)
 
     @property
     def allowed(self) -> bool:
@@ -404,7 +405,7 @@ class BasisForecast:
         return {
             "basis": self.basis,
             "columns": len(plan.features.names),
-            "added_rms": math.sqrt(plan.forecast.added_ms),
+            "added_rms": math.sqrt(plan.forecast.added_mse),
             "added_of_range": self.share,
             "kept": explained_share_kept(plan),
             "allowed": self.allowed,
@@ -493,13 +494,13 @@ class Suggestion:
 def utility_refusal(plan: MechanismPlan, suggestions: Sequence[Suggestion]) -> str:
     """Return one line: what is wrong, what would mend it, how to go on without."""
     fixes = "; ".join(
-        f"{each.words} (adds {number(math.sqrt(each.plan.forecast.added_ms), 3)}, "
+        f"{each.words} (adds {number(math.sqrt(each.plan.forecast.added_mse), 3)}, "
         f"keeps {max(0, explained_share_kept(each.plan)):.0%})"
         for each in suggestions
     )
     return (
         f"{utility_message(plan)}; {f'cures: {fixes}' if fixes else NO_FIX}; "
-        "or give `anyway=True` to go on regardless"
+        "or give `force=True` to go on regardless"
     )
 
 

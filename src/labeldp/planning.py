@@ -364,7 +364,7 @@ class Plan(MechanismPlan, ReprMixin):
                 "table": dict(self.table),
                 "notes": list(self.notes),
                 "warnings": list(self.warnings),
-                **({"anyway": True} if self.anyway else {}),
+                **({"anyway": True} if self.force else {}),
                 **({"bases": list(self.bases)} if self.bases else {}),
                 **({} if self.weights is None else {"weights": self.weights.to_json()}),
             }
@@ -390,7 +390,7 @@ class Plan(MechanismPlan, ReprMixin):
                 Forecast.from_json(document["forecast"]),
                 tuple(document["notes"]),
                 weights=None if weights is None else Weights.from_json(weights),
-                anyway=bool(document.get("anyway", False)),
+                force=bool(document.get("anyway", False)),
                 table=dict(document.get("table", {})),
                 bases=tuple(document.get("bases", ())),
             )
@@ -520,7 +520,7 @@ def plan(
     mechanism: MechanismName | str = AUTO,
     use: Use = LINEAR,
     accountant: AccountantName | str = "exact",
-    anyway: bool = False,
+    force: bool = False,
     engine: Engine | None = None,
     # how columns are encoded
     min_count: int | None = None,
@@ -576,7 +576,7 @@ def plan(
         what the release is for, "linear" or "any-model".
     accountant
         "exact", "exact-worst-case" (features unknown) or "paper".
-    anyway
+    force
         go on where a plan cannot beat the mean of the labels, which is refused otherwise.
     engine
         where data are read; changes speed, never a result.
@@ -700,9 +700,7 @@ def plan(
         choices["basis"], planned, bases = choice.basis, choice.planned, choice.tried
     else:
         planned, bases = plan_basis(choices["basis"]), ()
-    return finish_plan(
-        planned, choices, source, engine, bases=bases, anyway=to_bool("anyway", anyway)
-    )
+    return finish_plan(planned, choices, source, engine, bases=bases, force=to_bool("force", force))
 
 
 def _foreign_options() -> set[str]:
@@ -719,18 +717,18 @@ def finish_plan(
     engine: Engine,
     *,
     bases: tuple[dict[str, Any], ...] = (),
-    anyway: bool = False,
+    force: bool = False,
 ) -> Plan:
     """Return the `Plan` with its notes sorted; refuse one that cannot beat the mean of labels."""
     draft = planned.plan
     useful = is_useful(draft)
-    if not useful and not anyway:
+    if not useful and not force:
         fixes = suggest_fixes(planned, choices, source, engine)
         raise PlanError(utility_refusal(draft, fixes))
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     rows = draft.features.rows
     notes = (*draft.notes, *left_out_note(source.rows_left_out(rows), rows))
-    values |= {"notes": sort_notes(notes), "anyway": anyway and not useful}
+    values |= {"notes": sort_notes(notes), "force": force and not useful}
     return Plan(**values | {"table": source.said, "bases": bases})
 
 
@@ -772,14 +770,14 @@ def forecast_curve(
     engine = engine or engine_for(source)
     points = []
     for each in (epsilon * factor for factor in FACTORS):
-        choices |= {"delta": delta, "mechanism": mechanism, "engine": engine, "anyway": True}
+        choices |= {"delta": delta, "mechanism": mechanism, "engine": engine, "force": True}
         try:
             made = plan(source, each, **choices)
         except PlanError as problem:
             points.append(ForecastPoint(each, mechanism, reason=str(problem)))
             continue
         forecast, (low, high) = made.forecast, made.labels.range
-        squares = (forecast.added_ms, forecast.added_low, forecast.added_high)
+        squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
         error, least, most = (math.sqrt(s) if math.isfinite(s) else None for s in squares)
         share = None if error is None else error / (high - low)
         values = (error, least, most, share, made.explained_share_kept)

@@ -25,7 +25,7 @@ def test_packed_text_damaged_anywhere(tmp_path: Path) -> None:
     for place in range(20, len(packed) - 8, 7):
         path.write_bytes(packed[:place] + bytes([packed[place] ^ 0x5A]) + packed[place + 1 :])
         with pytest.raises(DataError):
-            plan(path, 1, anyway=True, **SAID).release(path)
+            plan(path, 1, force=True, **SAID).release(path)
 
 
 def test_offsets_of_an_arrow_file_that_point_elsewhere(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_offsets_of_an_arrow_file_that_point_elsewhere(tmp_path: Path) -> None:
     place = content.index(offsets[:40])
     wrong = np.frombuffer(offsets[:40], np.int32) + 2**30
     path.write_bytes(content[:place] + wrong.tobytes() + content[place + 40 :])
-    for act in (lambda: look(path, drop=["label"]), lambda: plan(path, 1, anyway=True, **SAID)):
+    for act in (lambda: look(path, drop=["label"]), lambda: plan(path, 1, force=True, **SAID)):
         with pytest.raises(DataError, match="is not a complete Arrow IPC file"):
             act()
 
@@ -74,7 +74,7 @@ def test_half_floats(tmp_path: Path) -> None:
 
 def test_a_table_of_other_sizes_is_not_that_of_a_release(tmp_path: Path) -> None:
     data = table(300)
-    plan(data, 1, anyway=True, **SAID).release(data).save(tmp_path / "r")
+    plan(data, 1, force=True, **SAID).release(data).save(tmp_path / "r")
     far = data.set_column(0, "height", pa.array(np.linspace(1e200, 2e200, 300)))
     report = verify(tmp_path / "r", far)
     assert not report.valid

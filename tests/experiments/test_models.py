@@ -58,7 +58,7 @@ def test_curves_and_trees_find_what_a_line_cannot(
 def test_leaves_grow_with_the_noise(study: Study) -> None:
     sizes = []
     for epsilon in (1.0, 2.0, 100.0):
-        made = plan(study.source, epsilon, 1e-6, mechanism="noisy-rows", anyway=True)
+        made = plan(study.source, epsilon, 1e-6, mechanism="noisy-rows", force=True)
         sizes.append(least_rows(made.release(study.source)))
     assert sizes[0] >= sizes[1] > sizes[2] == 20
     assert sizes[0] <= 3200 / 8

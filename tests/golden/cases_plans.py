@@ -96,7 +96,7 @@ OPTIONS: dict[str, Options] = {
 }
 
 
-DEFAULTS: Options = {"mechanism": FLAG, "max_megabytes": 128.0, "winsor": 0, "anyway": True}
+DEFAULTS: Options = {"mechanism": FLAG, "max_megabytes": 128.0, "winsor": 0, "force": True}
 """As they were when plans were recorded."""
 
 

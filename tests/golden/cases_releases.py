@@ -101,7 +101,7 @@ def drawn(name: str, seed: int = 1) -> dict[str, Any]:
     table, options = OPTIONS[name]
     rows = tables.source(table)
     try:
-        made = plan(rows, winsor=0, anyway=True, **(BUDGET | options))
+        made = plan(rows, winsor=0, force=True, **(BUDGET | options))
         found = inside.release(made, rows, seed)
     except LabelDPError as refusal:
         return {"refused": f"{type(refusal).__name__}: {refusal}"}

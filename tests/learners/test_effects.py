@@ -34,7 +34,7 @@ def source() -> Source:
 
 
 def planned(source: Source, mechanism: str, **choices: Any) -> Any:
-    return plan(source, epsilon=4, delta=1e-6, mechanism=mechanism, anyway=True, **choices)
+    return plan(source, epsilon=4, delta=1e-6, mechanism=mechanism, force=True, **choices)
 
 
 @pytest.mark.parametrize("mechanism", ["shaped-flag", "noisy-rows", "wtd-flag"])

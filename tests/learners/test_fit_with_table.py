@@ -24,7 +24,7 @@ OPTIONS: dict[str, dict[str, Any]] = {"sampled-wtd-flag": {"floor": "added", "ba
 def released(mechanism: str) -> Release:
     source = scan(TABLE, label="y", label_range=(0, 10))
     options = OPTIONS.get(mechanism, {})
-    return plan(source, 4, 1e-6, mechanism=mechanism, anyway=True, **options).release(source)
+    return plan(source, 4, 1e-6, mechanism=mechanism, force=True, **options).release(source)
 
 
 @pytest.mark.filterwarnings("ignore::labeldp.errors.LabelDPWarning")

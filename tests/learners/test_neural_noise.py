@@ -181,7 +181,7 @@ def source_of(table: pa.Table) -> Source:
 
 def released(table: pa.Table, epsilon: float, mechanism: str = "noisy-rows", seed: int = 0) -> Any:
     source = source_of(table)
-    made = plan(source, epsilon=epsilon, delta=1e-6, mechanism=mechanism, anyway=True)
+    made = plan(source, epsilon=epsilon, delta=1e-6, mechanism=mechanism, force=True)
     return made.release(source, randomness=Randomness.experiment(seed))
 
 
@@ -289,6 +289,6 @@ def test_what_shrinking_cannot_be_asked_with() -> None:
         assert alone.share_ is None
     with pytest.raises(InputError, match="`folds` must be at least 2"):
         BagRegressor(folds=1).fit(release, source_of(table))
-    sums = plan(source_of(table), epsilon=4, delta=1e-6, mechanism="wtd-flag", anyway=True)
+    sums = plan(source_of(table), epsilon=4, delta=1e-6, mechanism="wtd-flag", force=True)
     with pytest.raises(InputError, match="not aggregates"):
         BagRegressor(hidden=(), shrink=True).fit(sums.release(source_of(table)))

@@ -88,7 +88,7 @@ def test_errors_and_intervals_are_as_forecast(law: str) -> None:
         excess.append(np.mean((design() @ (found - best())) ** 2))
         held.append([e.low < t < e.high for e, t in zip(model.coefficients_, truth, strict=True)])
     forecast = made(law).forecast
-    assert np.mean(excess) == pytest.approx(forecast.added_ms, rel=0.15)
+    assert np.mean(excess) == pytest.approx(forecast.added_mse, rel=0.15)
     inside = np.mean([forecast.added_low < value < forecast.added_high for value in excess])
     assert 0.83 < inside < 0.97
     assert 0.92 < np.mean(held) < 0.98

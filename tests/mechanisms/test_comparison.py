@@ -141,8 +141,8 @@ def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
     made = plan(data, 1.0, 1e-6)
     closed = [name for name in mechanism_names() if mechanism_named(name).closed_form]
     assert {FLAG, SHAPED} <= set(closed)
-    errors = {name: plan(data, mechanism=name, **BUDGET).forecast.added_ms for name in closed}
-    assert made.forecast.added_ms == min(errors.values())
+    errors = {name: plan(data, mechanism=name, **BUDGET).forecast.added_mse for name in closed}
+    assert made.forecast.added_mse == min(errors.values())
     assert made.claim.mechanism == min(errors, key=lambda name: errors[name])
     assert "auto chose" in made.notes[-1]
 
@@ -166,10 +166,10 @@ def test_a_table_of_too_few_rows_is_surveyed_once(monkeypatch: pytest.MonkeyPatc
         lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
     )
     few = source(5)
-    plan(few, 1.0, 1e-6, anyway=True)
+    plan(few, 1.0, 1e-6, force=True)
     assert len(surveys) == 1
     with pytest.raises(DataError, match="5 rows cannot protect labels with 5 independent"):
-        plan(few, 1.0, 1e-6, mechanism=FLAG, anyway=True)
+        plan(few, 1.0, 1e-6, mechanism=FLAG, force=True)
 
 
 def test_a_mechanism_that_cannot_win_is_not_drafted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_no_number_of_bags_adds_less_than_infinitely_many(epsilon: float, floor:
     for bags in (20, 300, 10_000, 10**6, 10**7):
         asked = make_request(mechanism, epsilon=epsilon, delta=1e-6, bags=bags, floor=floor)
         made = mechanism.plan(asked, design, data, ENGINE)
-        added.append(made.forecast.added_ms)
+        added.append(made.forecast.added_mse)
         least = mechanism.least_added_mse(asked, design)
     assert added == sorted(added, reverse=True)
     assert least <= added[-1]

@@ -47,7 +47,7 @@ def test_auto_takes_the_richest_that_privacy_adds_little_to():
     assert made.bases[0]["basis"] == "linear"
     best = [each for each in made.bases if each["allowed"]][-1]
     assert len(made.features.names) == best["columns"]
-    assert best["added_rms"] == pytest.approx(np.sqrt(made.forecast.added_ms))
+    assert best["added_rms"] == pytest.approx(np.sqrt(made.forecast.added_mse))
     assert best["added_of_range"] == pytest.approx(best["added_rms"] / 4)
     assert not last["allowed"] or last["basis"] == BASES[-1]
     assert any(f"auto chose {best['basis']}" in note for note in made.notes)
@@ -90,7 +90,7 @@ class _Cheap:
             raise PlanError("no such plan")
         features = replace(self._made.features, notes=(basis,))
         features = replace(features, basis=plan_basis(basis))
-        cost = replace(self._made.forecast, added_ms=(4 * self._shares[basis]) ** 2)
+        cost = replace(self._made.forecast, added_mse=(4 * self._shares[basis]) ** 2)
         return Planned(replace(self._made, features=features, forecast=cost), None)
 
 
@@ -131,7 +131,7 @@ def test_the_forecast_is_the_mean_over_releases(basis, interactions):
     """What least squares adds to the fit with all labels, over 60 releases: within 4 deviations."""
     rows, here = table(1500), source(1500)
     asked = {"basis": basis, "interactions": interactions}
-    made = plan(here, 1.0, 1e-6, mechanism="shaped-flag", anyway=True, **asked)
+    made = plan(here, 1.0, 1e-6, mechanism="shaped-flag", force=True, **asked)
     design, labels = made.features.design(rows), rows["y"].to_numpy()
     truth = design @ np.linalg.lstsq(design, labels, rcond=None)[0]
     errors = []
@@ -140,8 +140,8 @@ def test_the_forecast_is_the_mean_over_releases(basis, interactions):
         fit = LinearRegressor(shrink=False, clip=False).fit(release)
         errors.append(np.mean((fit.predict(here) - truth) ** 2))
     deviation = np.std(errors) / np.sqrt(len(errors))
-    assert abs(np.mean(errors) - made.forecast.added_ms) < 4 * deviation
-    assert deviation < 0.2 * made.forecast.added_ms
+    assert abs(np.mean(errors) - made.forecast.added_mse) < 4 * deviation
+    assert deviation < 0.2 * made.forecast.added_mse
 
 
 def test_the_table_of_bases_shows_their_whole_names(tmp_path):

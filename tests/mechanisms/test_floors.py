@@ -307,7 +307,7 @@ def test_scatter_is_seen_whatever_the_scale_of_the_features(scale: float) -> Non
 def test_labels_in_a_range_leave_no_more_than_its_reach(intercept: bool, most: float) -> None:
     """From −1 to 3: half the width about the middle, or the far end where nothing shifts them."""
     here = scan(extremes(), label="label", label_range=(-1.0, 3.0), clip=True)
-    asked = {"mechanism": "wtd-flag", "floor": "added", "anyway": True}
+    asked = {"mechanism": "wtd-flag", "floor": "added", "force": True}
     made = plan(here, 1.0, 1e-5, intercept=intercept, **asked)
     assert isinstance(made.claim, FloorClaim)
     assert made.claim.residual_ms(None)[1] == pytest.approx((0.0, most), rel=1e-5)

@@ -479,4 +479,4 @@ def test_auto_takes_it_for_any_model_and_without_delta() -> None:
         chosen = plan(rows, 1.0, delta)
         assert chosen.claim.mechanism == SHAPED
         assert any(EVERY in note for note in chosen.notes), "it was compared"
-        assert small_plan(EVERY).forecast.added_ms > chosen.forecast.added_ms
+        assert small_plan(EVERY).forecast.added_mse > chosen.forecast.added_mse

@@ -28,7 +28,7 @@ MOST = max(len(rows) for rows in GROUPS.values())
 
 
 def made_plan(data: pa.Table | None = None, **options: Any) -> Plan:
-    given = {"mechanism": FLAG, "bags": BAGS, "epsilon": 1.0, "delta": 1e-5, "anyway": True}
+    given = {"mechanism": FLAG, "bags": BAGS, "epsilon": 1.0, "delta": 1e-5, "force": True}
     return plan(source_of(with_ids(table(ROWS)) if data is None else data), **given | options)
 
 

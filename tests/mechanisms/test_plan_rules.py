@@ -210,7 +210,7 @@ def test_a_plan_edited_against_itself_is_refused_before_labels_are_read(
 
 
 def test_infinite_forecasts_and_all_fields_survive_a_file(made: Plan, tmp_path: Path) -> None:
-    endless = replace(made, forecast=replace(made.forecast, added_ms=np.inf, added_high=np.inf))
+    endless = replace(made, forecast=replace(made.forecast, added_mse=np.inf, added_high=np.inf))
     document = endless.to_json()
     assert document["forecast"]["added_ms"] is None
     assert Plan.from_json(document) == endless
@@ -339,27 +339,27 @@ def test_what_is_kept_is_what_noise_leaves_of_what_features_explain(made: Plan) 
     """Half of labels spread evenly over a range of 10: 100/24."""
     assert explained_mse(made) == pytest.approx(100 / 24)
     for fitted, worthwhile in ((0.5 * 100 / 24, True), (0.91 * 100 / 24, False)):
-        held = replace(made, forecast=replace(made.forecast, fitted_ms=fitted))
+        held = replace(made, forecast=replace(made.forecast, added_mse_default_fit=fitted))
         assert held.explained_share_kept == pytest.approx(1 - fitted * 24 / 100)
         assert held.is_useful is worthwhile
     for kept, poor in ((0.51, False), (0.49, True)):
         fitted = (1 - kept) * 100 / 24
-        held = replace(made, forecast=replace(made.forecast, fitted_ms=fitted))
+        held = replace(made, forecast=replace(made.forecast, added_mse_default_fit=fitted))
         assert (held.utility_message in held.warnings) is poor
     spread = replace(made.forecast, residual_source="stated", residual_ms=25.0)
     assert replace(made, forecast=spread).explained_share_kept == -np.inf
-    almost = replace(spread, residual_ms=24.0, fitted_ms=0.25)
+    almost = replace(spread, residual_ms=24.0, added_mse_default_fit=0.25)
     assert replace(made, forecast=almost).explained_share_kept == pytest.approx(0.75)
 
 
 def test_a_verdict_tells_the_root_of_the_error_and_what_is_left(made: Plan) -> None:
-    told = replace(made.forecast, added_ms=0.25, fitted_ms=0.25 * 100 / 24)
+    told = replace(made.forecast, added_mse=0.25, added_mse_default_fit=0.25 * 100 / 24)
     assert replace(made, forecast=told).utility_message == (
         "privacy adds 0.5 to a prediction (root mean square, 0.05 of the label range) and leaves "
         "at most 75% of what features may explain: a fit may not be better than the mean of the "
         "labels"
     )
-    nothing = replace(made.forecast, added_ms=np.inf, fitted_ms=np.inf)
+    nothing = replace(made.forecast, added_mse=np.inf, added_mse_default_fit=np.inf)
     assert replace(made, forecast=nothing).utility_message == (
         "privacy adds errors without bound and leaves at most 0% of what features may explain: a "
         "fit is not better than the mean of the labels"
@@ -424,7 +424,7 @@ def test_no_number_of_aggregates_adds_less_than_is_said() -> None:
     assert least == pytest.approx((10.0 / mu) ** 2 * 10 * hats.max() / 400, rel=1e-5)
     for bags in (100, 10_000):
         asked: dict[str, Any] = {"mechanism": FLAG, "bags": bags, "floor": "added", "compact": True}
-        assert plan(rows, 1.0, 1e-5, **asked).forecast.added_ms > least
+        assert plan(rows, 1.0, 1e-5, **asked).forecast.added_mse > least
 
 
 # --- the files of a release ----------------------------------------------------------------

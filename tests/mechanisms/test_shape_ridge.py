@@ -62,8 +62,8 @@ def test_it_is_used_where_shrinkage_drops_much_and_nowhere_else() -> None:
 
 def test_a_plan_says_so_and_what_it_costs() -> None:
     few, none = made(), made(shape_ridge=0.0)
-    assert few.forecast.fitted_ms < none.forecast.fitted_ms
-    assert few.forecast.added_ms > none.forecast.added_ms
+    assert few.forecast.added_mse_default_fit < none.forecast.added_mse_default_fit
+    assert few.forecast.added_mse > none.forecast.added_mse
     told = " ".join(few.notes)
     assert f"a ridge of {ridge_of(few):g}" in told
     assert "`shape_ridge=0`" in told
@@ -72,10 +72,10 @@ def test_a_plan_says_so_and_what_it_costs() -> None:
 
 def test_auto_does_not_turn_away_from_a_ridge_for_what_it_costs_least_squares() -> None:
     few, none = made().forecast, made(shape_ridge=0.0).forecast
-    assert few.weighed_ms < none.weighed_ms == none.added_ms < few.added_ms
+    assert few.selection_score < none.selection_score == none.added_mse < few.added_mse
     asked = {"basis": "splines:6", "epsilon": 1.0, "delta": 1e-6}
-    rows = plan(source(), mechanism="noisy-rows", **asked).forecast.added_ms
-    assert few.weighed_ms < rows < few.added_ms
+    rows = plan(source(), mechanism="noisy-rows", **asked).forecast.added_mse
+    assert few.selection_score < rows < few.added_mse
     assert plan(source(), **asked).claim.mechanism == SHAPED
 
 
@@ -106,8 +106,8 @@ def test_the_forecast_of_least_squares_is_the_mean_over_releases() -> None:
         fit = LinearRegressor(**PLAIN).fit(released(chosen, seed))
         errors.append(np.mean((fit.predict(rows) - truth) ** 2))
     deviation = np.std(errors) / np.sqrt(len(errors))
-    assert abs(np.mean(errors) - chosen.forecast.added_ms) < 4 * deviation
-    assert deviation < 0.2 * chosen.forecast.added_ms
+    assert abs(np.mean(errors) - chosen.forecast.added_mse) < 4 * deviation
+    assert deviation < 0.2 * chosen.forecast.added_mse
 
 
 def test_shrunken_predictions_gain_by_it() -> None:
@@ -122,7 +122,7 @@ def test_shrunken_predictions_gain_by_it() -> None:
 
     with_ridge, without = error(made()), error(made(shape_ridge=0.0))
     assert with_ridge < 0.95 * without
-    assert with_ridge < made().forecast.fitted_ms
+    assert with_ridge < made().forecast.added_mse_default_fit
 
 
 def test_all_that_a_release_serves_is_served() -> None:

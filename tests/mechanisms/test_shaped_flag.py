@@ -560,6 +560,6 @@ def test_columns_that_are_nearly_alike_make_a_valid_release() -> None:
         mechanism=SHAPED,
         epsilon=1.0,
         delta=1e-5,
-        anyway=True,
+        force=True,
     ).release(scan(data, label="label", label_range=RANGE))
     assert verify(release).problems == ()

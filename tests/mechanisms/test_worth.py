@@ -44,7 +44,7 @@ def even(rows: int, seed: int = 0) -> tuple[Source, np.ndarray]:
 
 
 def made(rows: Source, **changed: Any) -> Plan:
-    return labeldp.plan(rows, anyway=True, **SMALL | changed)
+    return labeldp.plan(rows, force=True, **SMALL | changed)
 
 
 def kept(plan: Plan, rows: Source, label: np.ndarray, releases: int = 24) -> float:
@@ -70,7 +70,7 @@ def test_no_more_is_kept_of_favourable_labels_than_was_forecast(
 ) -> None:
     rows, label = even(2000)
     plan = made(rows, epsilon=epsilon, mechanism=mechanism)
-    assert plan.forecast.fitted_ms < plan.forecast.added_ms
+    assert plan.forecast.added_mse_default_fit < plan.forecast.added_mse
     assert (
         plan.explained_share_kept - 0.3 < kept(plan, rows, label) < plan.explained_share_kept + 0.05
     )
@@ -99,7 +99,7 @@ def test_what_is_kept_grows_with_the_budget_from_nothing_to_all() -> None:
     assert shares[-1] > 0.99
     assert (
         made(rows, epsilon=0.1).explained_share_kept
-        > 1 - made(rows, epsilon=0.1).forecast.added_ms * 24
+        > 1 - made(rows, epsilon=0.1).forecast.added_mse * 24
     )
 
 
@@ -118,11 +118,11 @@ def test_a_plan_that_cannot_beat_the_constant_is_refused_with_cures_that_hold() 
     told = str(refusal.value)
     assert "\n" not in told
     assert "leaves at most 0%" in told
-    assert "`anyway=True`" in told
+    assert "`force=True`" in told
     found = re.findall(r"`epsilon=([\d.]+)` \(adds ([\d.]+), keeps (\d+)%\)", told)
     ((epsilon, adds, share),) = found
     cured = labeldp.plan(rows, **SMALL | {"epsilon": float(epsilon)})
-    assert math.sqrt(cured.forecast.added_ms) == pytest.approx(float(adds), rel=0.01)
+    assert math.sqrt(cured.forecast.added_mse) == pytest.approx(float(adds), rel=0.01)
     assert cured.explained_share_kept == pytest.approx(int(share) / 100, abs=0.006)
     assert cured.explained_share_kept >= LEAST_KEPT
 
@@ -143,7 +143,7 @@ def outlier(rows: int = 3000) -> Source:
 
 def test_cures_are_planned_and_the_best_comes_first() -> None:
     rows, asked = outlier(), {"epsilon": 0.1, "delta": 1e-6}
-    bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
+    bad = labeldp.plan(rows, force=True, mechanism="shaped-flag", **asked)
     engine = labeldp.LocalEngine(1)
     found = worth.suggest_fixes(planned(bad, rows), asked, rows, engine)
     assert 2 <= len(found) <= worth.MOST_SUGGESTIONS
@@ -160,7 +160,7 @@ def test_too_few_aggregates_are_cured_by_leaving_their_number_out() -> None:
 
 def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
     rows = outlier(400)
-    bad = labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", anyway=True)
+    bad = labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", force=True)
     asked = {"epsilon": 0.2, "delta": 1e-6}
     design = planned(bad, rows).design
     bench = worth._Replanner(bad, design, asked, rows, labeldp.LocalEngine(1))
@@ -168,8 +168,8 @@ def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
     assert "`drop='income'`" in words
     plans = {cure.words: cure.plan for cure in bench.encodings()}
     assert "income" not in plans["`drop='income'`"].features.columns
-    better = plans["`drop='income'`"].forecast.added_ms
-    assert better < 0.5 * bench.plan.forecast.added_ms
+    better = plans["`drop='income'`"].forecast.added_mse
+    assert better < 0.5 * bench.plan.forecast.added_mse
 
 
 def test_a_wide_table_is_not_planned_again_and_again() -> None:
@@ -181,7 +181,7 @@ def test_a_wide_table_is_not_planned_again_and_again() -> None:
         label_range=RANGE,
     )
     asked = {"epsilon": 0.2, "delta": 1e-6}
-    bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
+    bad = labeldp.plan(rows, force=True, mechanism="shaped-flag", **asked)
     assert len(bad.features.names) <= 60
     assert not list(
         worth._Replanner(
@@ -193,8 +193,8 @@ def test_a_wide_table_is_not_planned_again_and_again() -> None:
 def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:
     rows = source(500)
     bad, good = made(rows), made(rows, epsilon=8.0)
-    assert (bad.anyway, good.anyway) == (True, False)
-    assert Plan.from_json(bad.to_json()).anyway
+    assert (bad.force, good.force) == (True, False)
+    assert Plan.from_json(bad.to_json()).force
     assert bad.utility_message in bad.warnings
     assert bad.release(rows).certificate["anyway"] is True
     assert good.release(rows).certificate["anyway"] is False

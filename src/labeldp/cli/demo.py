@@ -54,7 +54,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
     source = scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
     engine = LocalEngine(progress=progress)
     facts = _all_labels(source, epsilon, delta, engine)
-    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "engine": engine, "anyway": True}
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "engine": engine, "force": True}
     paper = plan(source, mechanism="wtd-flag", **budget).release(source, engine=engine)
     planned = plan(source, **budget)
     released = planned.release_to(target, source, engine=engine)
@@ -78,7 +78,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
         "mse_private": _mse(LinearRegressor().fit(paper), source),
         "mse_default": _mse(LinearRegressor().fit(released), source),
         "expected_excess": paper.certificate["utility"]["excess_mean"] * (1 + added / mse),
-        "expected_excess_default": planned.forecast.added_ms / mse,
+        "expected_excess_default": planned.forecast.added_mse / mse,
     }
 
 

@@ -511,7 +511,7 @@ plan_options = together(
     flag(
         "--force",
         "--anyway",
-        "anyway",
+        "force",
         help="Go on where predictions cannot be shown to beat the mean of the labels.",
     ),
     design_options,

@@ -173,16 +173,16 @@ def _compare(
     from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
     from labeldp.planning import finish_plan
 
-    mechanism, anyway = keywords.pop("mechanism", AUTO), keywords.pop("anyway", False)
+    mechanism, force = keywords.pop("mechanism", AUTO), keywords.pop("force", False)
     keywords.pop("use", None)
     keywords = {"epsilon": EPSILON, "delta": DELTA} | keywords
     if keywords.get("basis") == AUTO:
         raise InputError("--compare needs a basis that is named, not auto; name one")
     offers = compare(source, engine, **keywords)
     if mechanism == AUTO:
-        planned = finish_plan(best_plan(offers), keywords, source, engine, anyway=anyway)
+        planned = finish_plan(best_plan(offers), keywords, source, engine, force=force)
     else:
-        more = {"mechanism": mechanism, "anyway": anyway}
+        more = {"mechanism": mechanism, "force": force}
         planned = make_plan(source, engine, keywords | more)
     return planned, [in_flags(offer.to_json()) for offer in offers]
 
@@ -196,7 +196,7 @@ def _forecast_curve(
 
     same = {"epsilon": EPSILON, "delta": DELTA} | keywords
     same |= {"mechanism": planned.claim.mechanism}
-    for name in ("anyway", "use"):
+    for name in ("force", "use"):
         same.pop(name, None)
     return forecast_curve(source, engine=engine, **same)
 
@@ -290,7 +290,7 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
     """Return what privacy adds to a prediction, in label units, and what a fit keeps."""
     forecast, (low, high) = planned.forecast, planned.labels.range
     mean, least, most = (
-        math.sqrt(value) for value in (forecast.added_ms, forecast.added_low, forecast.added_high)
+        math.sqrt(value) for value in (forecast.added_mse, forecast.added_low, forecast.added_high)
     )
     residual = _RESIDUAL[forecast.residual_source]
     basis = "for any labels" if forecast.added_exact else f"for a {residual}"
@@ -468,7 +468,7 @@ def release(
         f"{_doubt(quality)}; its budget is spent, but think before you publish "
         "(--force: exit 0 all the same)"
     )
-    return 0 if keywords.get("anyway") or planned.anyway else 1
+    return 0 if keywords.get("force") or planned.force else 1
 
 
 def _payment(ledger: Path | None, dataset: str | None) -> dict[str, Any]:
@@ -483,7 +483,7 @@ def _payment(ledger: Path | None, dataset: str | None) -> dict[str, Any]:
 def _refuse_beside_plan(keywords: dict[str, Any]) -> None:
     """Refuse options that would silently not count, because the plan has fixed them."""
     for name in keywords:
-        if name != "anyway":
+        if name != "force":
             raise InputError(
                 f"`{name}` is settled by the plan; leave it out, or plan again with it"
             )
@@ -498,7 +498,7 @@ def _demonstrate(
     demonstration = demonstrations()[keywords["mechanism"]].load()
     own = ("mechanism", *demonstration.options)
     for name in keywords:
-        if name not in (*own, "anyway", *names(Encoding)):
+        if name not in (*own, "force", *names(Encoding)):
             raise InputError(f"`{name}` does not apply to {keywords['mechanism']}; leave it out")
     encoding = make_options(Encoding, {n: keywords[n] for n in names(Encoding) if n in keywords})
     warning: str = demonstration.release(

@@ -68,7 +68,7 @@ class MechanismPlan:
     """Of those feature sums, where planning has just computed it; plan files do not hold it."""
     weights: Weights | None = field(default=None, compare=False)
     """The public weights of shaped-flag; None for other mechanisms."""
-    anyway: bool = False
+    force: bool = False
     """Whether it was asked for although it cannot beat the constant predictor."""
     table: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Which label and text options the source was scanned with (`Source.said`): a release reads
@@ -156,7 +156,7 @@ class MechanismPlan:
                 "ledger": None,
                 "about": None,
                 "released_at": None,
-                "anyway": self.anyway,
+                "anyway": self.force,
                 "digests": {
                     "bags": None,
                     "features": json_digest(self.features.to_json()),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, repeat, takewhile
 from operator import mul
 from typing import TYPE_CHECKING, Any
@@ -44,33 +44,45 @@ class Forecast:
     excess_median: float
     excess_high: float
     added_variance: float
-    added_ms: float
+    added_mse: float
     added_low: float
     added_high: float
     added_exact: bool
     """Whether `added_*` hold whatever γ is."""
     residual_source: str
     """Where γ comes from: "guess" or "stated"."""
-    fitted_ms: float
-    """What privacy adds to the predictions of the default fit: `added_ms`, or less where it
+    added_mse_default_fit: float
+    """What privacy adds to the predictions of the default fit: `added_mse`, or less where it
     shrinks them, for labels whose explained part is spread evenly and of known size: not to know
     that costs a fit a little more where noise is as large. Where noise is shaped for fits that
     shrink, for labels as their prior has them."""
-    weighed_ms: float
-    """What plans are compared by: `added_ms`. Where noise is shaped for fits that shrink, that of
+    selection_score: float
+    """What plans are compared by: `added_mse`. Where noise is shaped for fits that shrink, that of
     the shape for least squares, less the share that is expected to be saved."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; what is infinite is null."""
-        return {name: None if value == math.inf else value for name, value in asdict(self).items()}
+        """Return plain values under the names of plan files; what is infinite is null."""
+        return {
+            _JSON_NAMES.get(name, name): None if value == math.inf else value
+            for name, value in asdict(self).items()
+        }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Forecast:
         """Return what `to_json` wrote."""
+        names = {_JSON_NAMES.get(each.name, each.name): each.name for each in fields(cls)}
         values: dict[str, Any] = {
-            name: math.inf if value is None else value for name, value in document.items()
+            names[key]: math.inf if value is None else value for key, value in document.items()
         }
         return cls(**values)
+
+
+_JSON_NAMES = {
+    "added_mse": "added_ms",
+    "added_mse_default_fit": "fitted_ms",
+    "selection_score": "weighed_ms",
+}
+"""Fields that have another name in plan files."""
 
 
 def forecast(
@@ -130,13 +142,13 @@ def forecast(
         median,
         high,
         added_variance,
-        added_ms=mean * residual_ms,
+        added_mse=mean * residual_ms,
         added_low=low * residual_ms,
         added_high=high * residual_ms,
         added_exact=False,
         residual_source=residual_source,
-        fitted_ms=mean * residual_ms,
-        weighed_ms=mean * residual_ms,
+        added_mse_default_fit=mean * residual_ms,
+        selection_score=mean * residual_ms,
     )
 
 

@@ -71,13 +71,13 @@ class NoiseClaim(Claim):
             excess_median=median / residual_ms,
             excess_high=high / residual_ms,
             added_variance=self.label_noise_std(None) ** 2,
-            added_ms=mean,
+            added_mse=mean,
             added_low=low,
             added_high=high,
             added_exact=True,
             residual_source=residual_source,
-            fitted_ms=mean,
-            weighed_ms=mean,
+            added_mse_default_fit=mean,
+            selection_score=mean,
         )
 
     def noise_json(self, basis: str, *, bag_size: int, rank: int) -> dict[str, Any]:

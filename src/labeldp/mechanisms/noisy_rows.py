@@ -299,7 +299,7 @@ class NoisyRows(Mechanism):
             design.features,
             design.labels,
             design.feature_sums,
-            replace(forecast, fitted_ms=shrunken),
+            replace(forecast, added_mse_default_fit=shrunken),
             (
                 *design.notes,
                 *unused_delta_note(noise.law.title, noise.law.is_pure, request.delta),

@@ -406,12 +406,12 @@ class PricedShape:
     """What features are taken to explain, mean square."""
 
     @property
-    def added_ms(self) -> float:
+    def added_mse(self) -> float:
         """What noise adds to the mean squared error of least-squares predictions."""
         return self.claim.excess / self.claim.rows
 
     @property
-    def fitted_ms(self) -> float:
+    def added_mse_default_fit(self) -> float:
         """What noise adds to predictions of the default fit, which shrinks them."""
         # A ridge is chosen for labels as the prior of the fit expects them.
         return self.expected_ms if self.shape.ridge else self.evenly_ms
@@ -520,12 +520,12 @@ class ShapedFlag(Mechanism):
         claim, options = best.claim, request.options
         forecast = claim.forecast(options.residual(claim.width), options.residual_source)
         with engine.progress("forecast", None):
-            forecast = replace(forecast, fitted_ms=best.fitted_ms)
+            forecast = replace(forecast, added_mse_default_fit=best.added_mse_default_fit)
         if best is not plain:
             # Plans are compared by the error of least squares. A ridge trades it for that of
             # shrunken fits, so such a plan counts as the plain one less the share it saves there.
             saved = best.expected_ms / plain.expected_ms
-            forecast = replace(forecast, weighed_ms=plain.added_ms * saved)
+            forecast = replace(forecast, selection_score=plain.added_mse * saved)
         return MechanismPlan(
             self,
             claim,
@@ -561,7 +561,7 @@ class ShapedFlag(Mechanism):
         plain = priced(0.0)
         if asked is not None:
             return (priced(asked) if asked else plain), plain
-        if many_columns or plain.fitted_ms > _SHRINKAGE_DROPS * plain.added_ms:
+        if many_columns or plain.added_mse_default_fit > _SHRINKAGE_DROPS * plain.added_mse:
             return plain, plain
         best = min(map(priced, RIDGES), key=lambda each: each.expected_ms)
         return (best if best.expected_ms <= _RIDGE_PAYS * plain.expected_ms else plain), plain
@@ -626,8 +626,8 @@ class ShapedFlag(Mechanism):
             yield Note(
                 f"few rows for the columns: the shape has a ridge of {shape.ridge:g}, with which "
                 f"shrunken predictions are expected to have {less:.0%} less squared error by "
-                f"noise, and those of least squares {best.added_ms / plain.added_ms:.2g} times as "
-                "much; for coefficients and their intervals take `shape_ridge=0`",
+                f"noise, and those of least squares {best.added_mse / plain.added_mse:.2g} times "
+                "as much; for coefficients and their intervals take `shape_ridge=0`",
                 Note.CHOICE,
             )
         if claim.person is not None:

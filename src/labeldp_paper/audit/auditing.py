@@ -181,7 +181,7 @@ def audit(
     engine = engine or engine_for(public)
     if choices.get("mechanism", AUTO) != AUTO:
         trial_named(choices["mechanism"])
-    made = plan(public, epsilon, delta, engine=engine, **{"anyway": True, **choices})
+    made = plan(public, epsilon, delta, engine=engine, **{"force": True, **choices})
     return audited(made, public, engine, seconds=seconds, seed=seed)
 
 

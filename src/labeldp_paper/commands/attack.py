@@ -87,7 +87,7 @@ def _on_private(table: pa.Table, epsilon: float, delta: float, seed: int) -> dic
         bags=_BAGS,
         bag_size=_BAG_SIZE,
         bag_seed=seed,
-        anyway=True,  # it is attacked, not fitted
+        force=True,  # it is attacked, not fitted
     )
     released = made.release(source)
     labels = table["WKSWORK1"].to_numpy()

@@ -163,7 +163,7 @@ def _errors(way: Way, source: Source, epsilon: float, releases: int, epochs: int
         delta=DELTA,
         mechanism=way.mechanism,
         winsor=0,
-        anyway=True,
+        force=True,
         **way.options,
     )
     errors, certified = [], set()
@@ -232,7 +232,7 @@ def _naive(source: Source, run: Run) -> Row:
 def _all(source: Source) -> Row:
     """The instance-level fit."""
     batches = list(source.labelled_batches())
-    made = plan(source, epsilon=1.0, delta=DELTA, mechanism="wtd-flag", winsor=0, anyway=True)
+    made = plan(source, epsilon=1.0, delta=DELTA, mechanism="wtd-flag", winsor=0, force=True)
     design = np.concatenate([made.features.design(batch) for batch, _ in batches])
     labels = np.concatenate([values for _, values in batches])
     beta = np.linalg.lstsq(design, labels, rcond=None)[0]

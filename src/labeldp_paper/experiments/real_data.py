@@ -95,7 +95,7 @@ def _table_rows(run: Run, table: RealTable, folder: Path) -> tuple[list[Row], st
 
 def _point(run: Run, table: RealTable, data: Data, epsilon: float, releases: int) -> Row:
     made = plan(
-        data.source, epsilon=epsilon, delta=DELTA, mechanism="wtd-flag", winsor=0, anyway=True
+        data.source, epsilon=epsilon, delta=DELTA, mechanism="wtd-flag", winsor=0, force=True
     )
     truth = Truth(data.source, made)
     errors, added, certified = [], 0.0, 0.0

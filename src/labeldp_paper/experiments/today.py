@@ -23,7 +23,7 @@ _ROWS = 5_000, 1_000_000, 5_000_000
 def released(data: Data, mechanism: str, epsilon: float, delta: float, releases: int) -> Row:
     """Errors of linear fits on releases, and that of the fit with all labels."""
     made = plan(
-        data.source, epsilon=epsilon, delta=delta, mechanism=mechanism, winsor=0, anyway=True
+        data.source, epsilon=epsilon, delta=delta, mechanism=mechanism, winsor=0, force=True
     )
     truth = Truth(data.source, made)
     errors = []
