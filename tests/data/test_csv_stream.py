@@ -6,7 +6,6 @@ import gzip
 import random
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from labeldp import DataError, Source, scan
@@ -135,10 +134,8 @@ def test_features_that_lack_a_field_or_close_no_quote_are_refused(tmp_path: Path
         scan(path, label="y", label_range=(0, 10))
 
 
-def test_plain_lines_are_passed_on_as_they_are() -> None:
-    layout = csv_stream.Layout(Path("t.csv"), ",", 3, 2)
-    body = b"a,c,y\r\n" + b'1,"x,y",5\r\n\r\n2,z,"6"\r\n' * 500
-    read = csv_stream.LabelSafeCsvStream(pa.BufferReader(body), layout)
-    given = b"".join(iter(lambda: read.read(1000), b""))
-    assert given == body
-    assert len(read._odd_lines(body)[0]) == 0
+def test_plain_lines_are_passed_on_as_they_are(tmp_path: Path) -> None:
+    rows = b'1,"x,y",5\r\n\r\n2,z,"6"\r\n' * 500
+    (tmp_path / "t.csv").write_bytes(b"a,c,y\r\n" + rows)
+    layout = csv_stream.Layout(tmp_path / "t.csv", ",", 3, 2)
+    assert b"".join(csv_stream.LabelSafeRows(layout, "utf-8")) == rows

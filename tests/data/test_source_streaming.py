@@ -46,7 +46,7 @@ def peak(path):
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_memory_is_constant(form, tmp_path, monkeypatch):
-    monkeypatch.setattr("labeldp.data.delimited._BLOCK", 1 << 16)  # 32 of them are read ahead
+    monkeypatch.setattr("labeldp.data.csv_stream.BLOCK", 1 << 20)
     small = peak(write(tmp_path / f"small.{form}", 4))
     large = peak(write(tmp_path / f"large.{form}", 16))
     assert large < 1.5 * small + 4e6, (small, large)

@@ -10,36 +10,34 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labeldp.data.batches import sliced
 from labeldp.data.columns import NULL_WORDS, NUMBER
-from labeldp.data.csv_stream import BatchStream, LabelSafeCsvStream, Layout, open_text, read_header
+from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, Layout, open_text, read_header
 from labeldp.data.files import DELIMITERS, check_unique_names, reading_file, same_schema
 from labeldp.data.options import TextOptions
 from labeldp.data.readers import ReadRequest, TableReader
-from labeldp.errors import DataError, InputError
+from labeldp.errors import DataError
 
-_BLOCK = 1 << 20  # Arrow reads about 32 blocks ahead, so this bounds the memory of a pass
 _FALLBACK = "cp1252"
 """What a file is read as whose text is not UTF-8: Latin-1 as Windows writes it."""
 _START = 1 << 20
 """Bytes at the start of a file in which its header is looked for."""
-_MOST_TITLES = 20
+MOST_TITLES = 20
 _FEWEST_NAMES = 3
 """Fields of a header that makes what stands above it a title."""
 _CANDIDATES = ",;\t|"
-_SIGN_NAMES = {"\t": "tab", " ": "space"}
+_LINE_END = r"\r\n|\n|\r"
 
 
 class _EncodingError(DataError):
@@ -73,7 +71,7 @@ class DelimitedReader(TableReader):
         cls,
         paths: tuple[Path, ...],
         form: str,
-        options: TextOptions | None = None,
+        options: TextOptions,
         *,
         label: str | None = None,
         named: Sequence[str] = (),
@@ -82,36 +80,35 @@ class DelimitedReader(TableReader):
 
         `named` are columns that the table must have: they tell the header from titles.
         """
-        options = options or TextOptions()
-        reader: DelimitedReader | None = None
+        encoding, delimiter = "", options.delimiter or ""
+        schemas, repeated, skip_lines = [], set[str](), dict[Path, int]()
         for path in paths:
-            with reading_file(path, form):
-                start = _find_header(path, options, named)
-            if reader is None:
-                delimiter = options.delimiter or infer_delimiter(start.line, DELIMITERS[form])
-                reader = cls(
-                    stored_schema=pa.schema([]), format=form, paths=paths, delimiter=delimiter,
-                    encoding=start.encoding, label=label, options=options,
-                )  # fmt: skip
-            with reader._parsing(path):
-                header = read_header(path, reader.encoding, start.skip_lines)
-                convert = arrow_csv.ConvertOptions(check_utf8=False)
-                parsed = reader._open_csv(pa.BufferReader(header), [], convert)
-            names = numbered_names(parsed.schema.names)
+            with _parsing(path, form, options.encoding or encoding):
+                found, skip_lines[path] = _find_header(path, options, named)
+                encoding = encoding or found
+                with open_text(path, encoding) as file:
+                    raw, _ = read_header(file, path, skip_lines[path])
+                header = raw.decode().lstrip("\ufeff")
+            if not header.strip():
+                raise DataError(f"{path} is empty; a {form} file needs a header line and rows")
+            delimiter = delimiter or infer_delimiter(header, DELIMITERS[form])
+            own = _cells(header.rstrip("\r\n"), delimiter)
+            names = numbered_names(own)
             check_unique_names(names, path)
-            again = {a for a, b in zip(parsed.schema.names, names, strict=True) if a != b}
-            schema = pa.schema([(name, pa.string()) for name in names])
-            same_schema(
-                reader.stored_schema if reader.skip_lines else schema, schema, (paths[0], path)
-            )
-            reader = replace(
-                reader,
-                stored_schema=schema,
-                repeated=tuple(sorted({*reader.repeated, *again})),
-                skip_lines={**reader.skip_lines, path: start.skip_lines},
-            )
-        assert reader is not None, "a path means at least one file"
-        return reader
+            repeated.update(a for a, b in zip(own, names, strict=True) if a != b)
+            schemas.append(pa.schema([(name, pa.string()) for name in names]))
+            same_schema(schemas[0], schemas[-1], (paths[0], path))
+        return cls(
+            stored_schema=schemas[0],
+            format=form,
+            paths=paths,
+            delimiter=delimiter,
+            encoding=encoding,
+            label=label,
+            options=options,
+            repeated=tuple(sorted(repeated)),
+            skip_lines=skip_lines,
+        )
 
     @property
     def delimited(self) -> bool:
@@ -123,16 +120,14 @@ class DelimitedReader(TableReader):
         That pass also shows whether features are in the encoding that the header is in, and how
         many lines stand below the table.
         """
-        names = self.stored_schema.names
-        nulls = request.options.null_words(names, delimited=True)
+        nulls = request.options.null_words(self.stored_schema.names, delimited=True)
         reader = replace(self, options=request.options, null_words=nulls)
         try:
             ready = TableReader.prepared(reader, request)
         except _EncodingError:
             if request.options.encoding is not None or self.encoding == _FALLBACK:
                 raise
-            reader = replace(reader, encoding=_FALLBACK)
-            ready = TableReader.prepared(reader, request)
+            ready = TableReader.prepared(replace(reader, encoding=_FALLBACK), request)
         return replace(ready, notes=(*ready._file_notes(), *ready.notes))
 
     def stored(self) -> DelimitedReader:
@@ -153,42 +148,29 @@ class DelimitedReader(TableReader):
             strings_can_be_null=True,
         )
         names = self.stored_schema.names
+        read = arrow_csv.ReadOptions(block_size=LONGEST_ROW, column_names=names)
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=(lambda _: "skip") if self.all_text else None,
+        )
         label = names.index(self.label) if self.label in names else None
         for path in self.paths:
             above, below = self.skip_lines[path], self.options.skip_footer
             layout = Layout(path, self.delimiter, len(names), label, above, below, self.all_text)
-            with self._parsing(path):
-                file = LabelSafeCsvStream(open_text(path, self.encoding), layout)
-                parse = partial(self._open_csv, names=names, convert=convert)
-                with BatchStream(file, parse) as stream:
-                    for batch in stream:
+            with _parsing(path, self.format, self.encoding):
+                rows = LabelSafeRows(layout, self.encoding)
+                for block in rows:
+                    table = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
+                    for batch in table.to_batches():
                         for name in doubtful:
                             batch = _decoded(batch, name)
                         yield from sliced(batch, batch_rows)
-            self.lines_below[path] = file.lines_below
-
-    def _open_csv(
-        self, file: Any, names: Sequence[str], convert: arrow_csv.ConvertOptions
-    ) -> arrow_csv.CSVStreamingReader:
-        """Names replace those of the header, once they are known: some may repeat there."""
-        return arrow_csv.open_csv(
-            file,
-            read_options=arrow_csv.ReadOptions(
-                block_size=_BLOCK,
-                column_names=list(names),
-                skip_rows_after_names=1 if names else 0,
-            ),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self.delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=(lambda _: "skip") if self.all_text else None,
-            ),
-            convert_options=convert,
-        )
+            self.lines_below[path] = rows.lines_below
 
     def _file_notes(self) -> Iterator[str]:
         if self.delimiter not in (self.options.delimiter, DELIMITERS[self.format]):
-            sign = _SIGN_NAMES.get(self.delimiter, self.delimiter)
+            sign = {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)
             yield f"fields are divided by {sign!r}; `delimiter` to change"
         if self.encoding not in (self.options.encoding, "utf-8"):
             yield f"the text is read as {self.encoding}; `encoding` to change"
@@ -201,18 +183,25 @@ class DelimitedReader(TableReader):
         for name in filter(None, self.repeated):
             yield f"several columns are named {name!r}: the later ones are '{name} (2)' and so on"
 
-    @contextmanager
-    def _parsing(self, path: Path) -> Iterator[None]:
-        """Explain what is wrong with the text of a file, without quoting any of it."""
-        with reading_file(path, self.format):
-            try:
-                yield
-            except pa.ArrowInvalid as error:
-                raise _explained(path, self.format, str(error)) from None
-            except (UnicodeError, LookupError):
-                raise _EncodingError(
-                    f"{path} is not {self.encoding} text; name its `encoding`"
+
+@contextmanager
+def _parsing(path: Path, form: str, encoding: str) -> Iterator[None]:
+    """Explain what is wrong with the text of a file, without quoting any of it."""
+    with reading_file(path, form):
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            if "UTF8" not in str(error):
+                raise DataError(
+                    f"{path} cannot be parsed as {form}; check quoting and delimiter"
                 ) from None
+            raise _EncodingError(
+                f"{path} is not UTF-8 text; name its `encoding`, for example cp1252"
+            ) from None
+        except UnicodeError:
+            raise _EncodingError(
+                f"{path} is not {encoding or 'UTF-8'} text; name its `encoding`"
+            ) from None
 
 
 def _decoded(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
@@ -229,68 +218,24 @@ def _decoded(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     return batch.set_column(place, name, text)
 
 
-def _explained(path: Path, form: str, message: str) -> DataError:
-    if "Empty CSV" in message:
-        return DataError(f"{path} is empty; a {form} file needs a header line and rows")
-    if "UTF8" in message:
-        return _EncodingError(f"{path} is not UTF-8 text; name its `encoding`, for example cp1252")
-    widths = re.search(r"Expected (\d+) columns, got (\d+)", message)
-    if widths:
-        want, got = widths.groups()
-        return DataError(
-            f"{path}: a line has {got} fields where the header has {want}; correct the quoting, "
-            f"name the `delimiter`, or leave lines above or below the table out (`skip_lines`, "
-            f"`skip_footer`)"
-        )
-    return DataError(f"{path} cannot be parsed as {form}; check quoting and delimiter")
+def _find_header(path: Path, options: TextOptions, named: Sequence[str]) -> tuple[str, int]:
+    """Return the encoding of a file, and the lines above its header.
 
-
-@dataclass(frozen=True)
-class _Start:
-    """The header line of a file as text, the encoding that it shows, and the lines above it."""
-
-    line: str
-    encoding: str
-    skip_lines: int
-
-
-def _find_header(path: Path, options: TextOptions, named: Sequence[str]) -> _Start:
-    """Find the header by what is said of a file, else by its first lines."""
+    The encoding is inferred from the lines down to the header, which are public, and never from
+    rows: a label is among their bytes.
+    """
     with pa.input_stream(str(path)) as file:
         raw = bytes(file.read(_START))
-    most = (options.skip_lines or 0) + _MOST_TITLES
-    encoding = options.encoding or _infer_encoding(re.split(rb"[\r\n]", raw, maxsplit=1)[0])
-    if encoding.startswith("utf-16"):
-        lines = [line.encode() for line in _lines(_decode(raw[: len(raw) & ~1], encoding, path))]
-    else:
-        lines = re.split(rb"\r\n|\n|\r", raw, maxsplit=most)
-    kind = "utf-8" if encoding.startswith("utf-16") else encoding
-    texts = [_decode(line, kind, path).lstrip("\ufeff") for line in lines[:most]]
+    lines = re.split(_LINE_END.encode(), raw)
+    encoding = options.encoding or _infer_encoding(lines[0])
     above = options.skip_lines
     if above is None:
+        text = raw.decode(encoding, errors="ignore").lstrip("\ufeff")
+        texts = re.split(_LINE_END, text, maxsplit=MOST_TITLES)[:MOST_TITLES]
         above = _count_titles(texts, options.delimiter, named)
-    header = lines[above] if above < len(lines) else b""
-    if options.encoding is not None:
-        _decode(header, kind, path, strict=True)
-    elif encoding == "utf-8":  # lines above and the header itself are public
+    if options.encoding is None and encoding == "utf-8":
         encoding = _infer_encoding(b"\n".join(lines[: above + 1]))
-        texts[above : above + 1] = [_decode(header, encoding, path).lstrip("\ufeff")]
-    return _Start(texts[above] if above < len(texts) else "", encoding, above)
-
-
-def _lines(text: str) -> list[str]:
-    return re.split(r"\r\n|\n|\r", text)
-
-
-def _decode(line: bytes, encoding: str, path: Path, *, strict: bool = False) -> str:
-    try:
-        return line.decode(encoding, errors="strict" if strict else "ignore")
-    except UnicodeError:
-        raise DataError(f"{path} is not {encoding} text; name another `encoding`") from None
-    except (LookupError, ValueError):  # ValueError: a zero byte in the name
-        raise InputError(
-            f"`encoding` {encoding!r} is unknown; try utf-8, cp1252 or utf-16"
-        ) from None
+    return encoding, above
 
 
 def _infer_encoding(start: bytes) -> str:
@@ -332,6 +277,11 @@ def _count_titles(lines: Sequence[str], delimiter: str | None, named: Sequence[s
         if not {*named}.isdisjoint((*cells, *by_space)):
             return len(widths)
         widths.append(sum(bool(cell.strip()) for cell in cells))
+    return first_header(widths)
+
+
+def first_header(widths: Sequence[int]) -> int:
+    """Return which of the first lines, of which so many fields are filled, is the header."""
     if not widths or widths[0] > 1:
         return 0
     return next((k for k, filled in enumerate(widths) if filled >= _FEWEST_NAMES), 0)
@@ -339,7 +289,7 @@ def _count_titles(lines: Sequence[str], delimiter: str | None, named: Sequence[s
 
 def _cells(line: str, delimiter: str) -> list[str]:
     try:
-        return next(csv.reader([line], delimiter=delimiter), [])
+        return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [])
     except csv.Error:  # a field that is longer than any name
         return line.split(delimiter)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,16 +47,18 @@ class TextOptions:
             raise InputError(
                 f"`date_format` {self.date_format!r} is none; write it like %d.%m.%Y or %Y%m%d"
             )
+        try:
+            b" ".decode(self.encoding or "utf-8", errors="ignore")
+        except (LookupError, ValueError):  # ValueError: a zero byte in the name
+            raise InputError(
+                f"`encoding` {self.encoding!r} is unknown; try utf-8, cp1252 or utf-16"
+            ) from None
 
     @property
     def said(self) -> dict[str, Any]:
         """Return what was said, as keywords of `scan` of the same table again."""
         names = [name for name in vars(self) if name != "column_formats"]
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-
-    def format_of(self, column: str) -> Mapping[str, Any]:
-        """Return how a column was read when features were fitted."""
-        return (self.column_formats or {}).get(column, {})
 
     def missing_everywhere(self, columns: Sequence[str]) -> tuple[str, ...] | None:
         """Return the words of `na` that count in every column of a table; None for no word."""
@@ -70,13 +72,13 @@ class TextOptions:
 
     def unknown_columns(self, columns: Sequence[str]) -> list[str]:
         """Return names before an = in `na` that are no columns of a table."""
-        words = [word for word in self.na or () if _split_code(word, columns) is None]
+        words = self.missing_everywhere(columns) or ()
         return [word.partition("=")[0] for word in words if re.fullmatch("[^=]+=[^=]+", word)]
 
     def null_words(self, columns: Sequence[str], *, delimited: bool) -> tuple[str, ...]:
         """Return all texts that mean missing in every column; empty cells always do in CSV."""
         words = self.missing_everywhere(columns)
-        if words is None or (words == () and self.na is None):
+        if words is None or self.na is None:
             return NULL_WORDS
         if not any(words):
             return ("",) if delimited or words else ()
@@ -93,31 +95,31 @@ def _split_code(word: str, columns: Sequence[str]) -> tuple[str, str] | None:
 
 def is_column_formats(value: Any) -> bool:
     """Whether a value that was read from JSON is `column_formats`, of any version."""
-    checks: dict[str, Callable[[Any], bool]] = {
-        "decimal": lambda sign: sign in (".", ","),
-        "date_format": lambda form: form is None or isinstance(form, str),
-        "na": lambda words: isinstance(words, list) and all(isinstance(w, str) for w in words),
-        "unit": lambda unit: isinstance(unit, str) and len(unit) <= 16,
-        "dress": lambda kind: kind in _GONE or kind == "unit",
-        "negative": lambda sign: isinstance(sign, str),
-    }
     return isinstance(value, dict) and all(
-        isinstance(told, dict) and all(n in checks and checks[n](told[n]) for n in told)
+        isinstance(told, dict) and all(_is_format(*item) for item in told.items())
         for told in value.values()
     )
+
+
+def _is_format(name: str, value: Any) -> bool:
+    if name == "decimal":
+        return value in (".", ",")
+    if name == "na":
+        return isinstance(value, list) and all(isinstance(word, str) for word in value)
+    if name == "dress":
+        return value in _GONE or value == "unit"
+    is_known = name in ("date_format", "unit", "negative")
+    return is_known and (isinstance(value, str) or (name == "date_format" and value is None))
 
 
 def check_column_formats(formats: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse formats of earlier versions in which texts are no longer read."""
     for name, told in formats.items():
         form = told.get("date_format")
-        if told.get("dress") in _GONE or "negative" in told:
-            what = "shares, bounds, units to convert or letters for signs"
-        elif form is not None and not is_date_format(form):
-            what = f"dates like {form!r}"
-        else:
-            continue
-        raise DataError(
-            f"column {name!r} was fitted by an earlier version that read {what}; this version does "
-            "not: convert the column to plain numbers or ISO dates, and fit again"
-        )
+        old = told.get("dress") in _GONE or "negative" in told
+        if old or (form is not None and not is_date_format(form)):
+            what = "shares, bounds, units or letters for signs" if old else f"dates like {form!r}"
+            raise DataError(
+                f"column {name!r} was fitted by an earlier version that read {what}; this version "
+                "does not: convert the column to plain numbers or ISO dates, and fit again"
+            )

@@ -177,7 +177,7 @@ class TableReader(ABC):
             return True
         if name in request.categorical:
             return False
-        said = request.options.format_of(name).keys() - {"na"}
+        said = (request.options.column_formats or {}).get(name, {}).keys() - {"na"}
         is_category = pa.types.is_dictionary(self.stored_schema.field(name).type)
         dated = request.options.date_format is not None and not is_category
         return bool(name in request.numeric or dated or said)
@@ -186,7 +186,7 @@ class TableReader(ABC):
         """Whether whole numbers may be dates, because their format is known."""
         if name in (*request.numeric, *request.categorical) or self._is_text(name):
             return False
-        known = request.options.format_of(name).get("date_format")
+        known = (request.options.column_formats or {}).get(name, {}).get("date_format")
         form = known or request.options.date_format
         return is_all_digits(form) and is_number(self.stored_schema.field(name).type)
 
