@@ -50,10 +50,9 @@ _FIELDS = {
 }
 _TIME = (
     f"(?:[ T]{_FIELDS['%H']}:{_FIELDS['%M']}(?::{_FIELDS['%S']})?(?: ?{_FIELDS['%p']})?"
-    r"(?: ?(?P<z>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?)?"
+    r"(?: ?(?:Z|UTC|GMT|(?P<zs>[+-])(?P<zh>\d\d):?(?P<zm>\d\d)?))?)?"
 )
 _MAYBE_DATE = r"^(?:\d{1,4}[-/. ]|\d{1,2}[A-Za-z]{3}\d|[A-Za-z]{3,9}\.?[- ]).{0,40}\d"
-_DIRECTIVES = {"%F": ISO, "%B": "%b", "%T": "%H:%M:%S"}
 
 
 def is_date_format(value: object) -> bool:
@@ -102,6 +101,11 @@ def parse_dates(texts: pa.Array, form: str) -> pa.Array:
     Of several formats with | between, the first that a text has counts. A zone is applied, so that
     the result is in UTC; without one it is the time that the clock showed.
     """
+    if form == ISO:
+        try:
+            return texts.cast(MOMENT)  # the same where all texts are plain, and much faster
+        except pa.ArrowInvalid:
+            pass
     coded = texts.dictionary_encode()  # every text is parsed once
     times = [_parse(coded.dictionary, one) for one in form.split("|")]
     return (times[0] if len(times) == 1 else pc.coalesce(*times)).take(coded.indices)
@@ -123,67 +127,43 @@ def _pattern(form: str) -> str:
 
 
 def _expanded(form: str) -> str:
-    for short, long in _DIRECTIVES.items():
-        form = form.replace(short, long)
-    return form
+    return form.replace("%F", ISO).replace("%B", "%b").replace("%T", "%H:%M:%S")
 
 
 def _parse(texts: pa.Array, form: str) -> pa.Array:
-    pattern = _pattern(form)
-    parts = pc.extract_regex(texts, pattern)
+    parts = pc.extract_regex(texts, _pattern(form))
     names = {field.name for field in parts.type}
 
-    def number(name: str, default: float) -> NDArray[np.float64]:
+    def field(name: str) -> pa.Array:
+        """Return a part of the texts, empty where it or all else is missing."""
         if name not in names:
-            return np.full(len(texts), default)
-        digits = pc.replace_substring_regex(parts.field(name), "^$", str(default))
-        return numpy_numbers(
-            pc.fill_null(digits, arrow_words(["1"], digits.type)[0]).cast(pa.float64())
-        )
+            return arrow_words([""] * len(texts), pa.string())
+        return pc.fill_null(parts.field(name), arrow_words([""], texts.type)[0])
 
-    year = number("Y", 0) if "Y" in names else 1900 + number("y", 70)
-    year = np.where((year < 1969) & ("Y" not in names), year + 100, year)  # as POSIX has it
-    month = _months(parts.field("b")) if "b" in names else number("m", 1)
+    def number(name: str, default: float) -> NDArray[np.float64]:
+        digits = pc.replace_substring_regex(field(name), "^$", str(default))
+        return numpy_numbers(digits.cast(pa.float64()))
+
+    def begins(name: str, letters: str) -> NDArray[np.bool_]:
+        truths: NDArray[np.bool_] = numpy_numbers(pc.match_substring_regex(field(name), letters))
+        return truths
+
+    year = number("Y", 1970)
+    if "y" in names:
+        year = 1900 + number("y", 70)
+        year = np.where(year < 1969, year + 100, year)  # as POSIX has it
+    month = np.ones(len(texts)) if "b" in names else number("m", 1)
+    for place, name in enumerate(_MONTHS if "b" in names else ()):
+        month[begins("b", f"(?i)^{name}")] = place + 1
     first = (year.astype(np.int64) - 1970).astype("M8[Y]").astype("M8[M]")
     first = first + (month.astype(np.int64) - 1).astype("m8[M]")
     day = first.astype("M8[D]") + (number("d", 1).astype(np.int64) - 1).astype("m8[D]")
     exists = day.astype("M8[M]") == first  # there is no 31st of June
-    hour = number("H", 0)
-    if "p" in names:
-        half = parts.field("p")
-        is_pm, is_am = (_truths(pc.match_substring_regex(half, sign)) for sign in ("[Pp]", "[Aa]"))
-        hour = np.where(is_pm | is_am, hour % 12 + 12 * is_pm, hour)
+    is_pm, is_am = begins("p", "^[Pp]"), begins("p", "^[Aa]")
+    hour = np.where(is_pm | is_am, number("H", 0) % 12 + 12 * is_pm, number("H", 0))
     seconds = hour * 3600 + number("M", 0) * 60 + number("S", 0)
-    if "z" in names:
-        seconds -= _offsets(parts.field("z"))
+    ahead = number("zh", 0) * 3600 + number("zm", 0) * 60
+    seconds -= np.where(begins("zs", "-"), -ahead, ahead)
     micros = day.astype("M8[us]").astype(np.int64) + np.rint(seconds * 1e6).astype(np.int64)
-    valid = arrow_numbers((exists & ~_truths(parts.is_null())).view(np.uint8)).cast(pa.bool_())
+    valid = pc.and_(arrow_numbers(exists.view(np.uint8)).cast(pa.bool_()), parts.is_valid())
     return pc.if_else(valid, arrow_numbers(micros).cast(MOMENT), no_value(MOMENT))
-
-
-def _months(names: pa.Array) -> NDArray[np.int64]:
-    """1 to 12; 1 where there is none."""
-    short = pc.utf8_lower(pc.utf8_slice_codeunits(names, 0, 3))
-    places = pc.index_in(short, value_set=arrow_words(_MONTHS, short.type))
-    numbers = numpy_numbers(places.cast(pa.float64()))
-    return np.where(np.isnan(numbers), 0, numbers).astype(np.int64) + 1
-
-
-def _offsets(zones: pa.Array) -> NDArray[np.float64]:
-    """Seconds by which the clocks of zones are ahead of UTC; 0 where none is named."""
-    texts = [zone or "" for zone in zones.unique().to_pylist()]
-    found = [re.fullmatch(r"([+-])(\d\d):?(\d\d)?", text) for text in texts]
-    ahead = [
-        int(part[1] + "1") * (int(part[2]) * 3600 + int(part[3] or 0) * 60) if part else 0
-        for part in found
-    ]
-    places = numpy_numbers(pc.index_in(zones, value_set=zones.unique()).cast(pa.float64()))
-    which = np.where(np.isnan(places), -1, places).astype(int)
-    offsets: NDArray[np.float64] = np.array([*ahead, 0.0])[which]
-    return offsets
-
-
-def _truths(mask: pa.Array) -> NDArray[np.bool_]:
-    """False where it is null."""
-    truths: NDArray[np.bool_] = numpy_numbers(mask) == 1
-    return truths

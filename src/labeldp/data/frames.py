@@ -108,9 +108,9 @@ class FrameReader(TableReader):
         if rows == 0 and self.rows is None:
             raise DataError(f"the {self.format} gave no rows; it is empty or can be read only once")
 
-    def _is_undecided(self, name: str, request: ReadRequest) -> bool:
+    def _is_undecided(self, name: str, request: ReadRequest, said: Mapping[str, Any]) -> bool:
         mixed = name in self.mixed and name not in request.categorical
-        return mixed or TableReader._is_undecided(self, name, request)
+        return mixed or TableReader._is_undecided(self, name, request, said)
 
 
 def with_label_texts(frame: Any, label: str | None) -> Any:

@@ -85,17 +85,12 @@ class TableReader(ABC):
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the same with values in the place of texts."""
         for batch in self.stored_batches(columns, batch_rows):
-            yield self.parse(batch)
-
-    def parse(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with values in the place of texts."""
-        for place, name in enumerate(batch.schema.names):
-            column = batch.column(place)
-            if name in self.parsers:
-                values = self.parsers[name].parse(column)
-                if values is not column:
-                    batch = batch.set_column(place, name, values)
-        return batch
+            for place, name in enumerate(columns):
+                if name in self.parsers:
+                    values = self.parsers[name].parse(batch.column(place))
+                    if values is not batch.column(place):
+                        batch = batch.set_column(place, name, values)
+            yield batch
 
     def count_rows(self) -> int:
         """Return the number of rows; the data are read if it is not known."""
@@ -123,12 +118,20 @@ class TableReader(ABC):
         fitted, or if it is text only because it mixes types.
         """
         options, names = request.options, self.stored_schema.names
-        check_column_formats(options.column_formats or {})
+        known = options.column_formats or {}
+        check_column_formats(known)
         codes = options.missing_in_column(names)
         nulls = options.null_words(names, delimited=self.delimited)
-        texts = [n for n in request.features if self._is_text(n)]
-        undecided = [n for n in texts if self._is_undecided(n, request)]
-        dated = [n for n in request.features if self._may_be_dates(n, request)]
+        declared = (*request.numeric, *request.categorical)
+        undecided, dated = [], []
+        for name in request.features:
+            said, type_ = known.get(name, {}), self.stored_schema.field(name).type
+            may_differ = self.delimited or self._is_undecided(name, request, said)
+            if self._is_text(name) and may_differ:
+                undecided.append(name)
+            form = said.get("date_format") or options.date_format
+            if is_all_digits(form) and is_number(type_) and name not in declared:
+                dated.append(name)  # whole numbers may be dates, because their format is known
         rows, counts = self.rows, dict[str, TextCounts]()
         if undecided or dated or self.delimited:
             check_breadth(len(undecided))
@@ -144,15 +147,14 @@ class TableReader(ABC):
             codes=codes,
         )
         parsers = {n: p for n, p in parsers.items() if n not in dated or p.kind == "date"}
-        for name in texts:
-            if name not in parsers:
-                said = codes.get(name, ())
-                parsers[name] = ColumnParser("category", pa.string(), null_words=nulls, codes=said)
-        for name in [name for name in request.features if name in codes]:
-            parsers.setdefault(
-                name,
-                ColumnParser("stored", self.stored_schema.field(name).type, codes=codes[name]),
-            )
+        for name in request.features:
+            own = codes.get(name, ())
+            if self._is_text(name):
+                category = ColumnParser("category", pa.string(), null_words=nulls, codes=own)
+                parsers.setdefault(name, category)
+            elif own:
+                stored = ColumnParser("stored", self.stored_schema.field(name).type, codes=own)
+                parsers.setdefault(name, stored)
         return replace(
             self, parsers=parsers, rows=rows, decimal=decimal, notes=(*self.notes, *notes)
         )
@@ -172,23 +174,13 @@ class TableReader(ABC):
     def _is_text(self, name: str) -> bool:
         return is_text(value_type(self.stored_schema.field(name).type))
 
-    def _is_undecided(self, name: str, request: ReadRequest) -> bool:
-        if self.delimited:
-            return True
+    def _is_undecided(self, name: str, request: ReadRequest, said: Mapping[str, Any]) -> bool:
+        """Whether a text column of a typed table may be no category; `said` is its old format."""
         if name in request.categorical:
             return False
-        said = (request.options.column_formats or {}).get(name, {}).keys() - {"na"}
         is_category = pa.types.is_dictionary(self.stored_schema.field(name).type)
         dated = request.options.date_format is not None and not is_category
-        return bool(name in request.numeric or dated or said)
-
-    def _may_be_dates(self, name: str, request: ReadRequest) -> bool:
-        """Whether whole numbers may be dates, because their format is known."""
-        if name in (*request.numeric, *request.categorical) or self._is_text(name):
-            return False
-        known = (request.options.column_formats or {}).get(name, {}).get("date_format")
-        form = known or request.options.date_format
-        return is_all_digits(form) and is_number(self.stored_schema.field(name).type)
+        return name in request.numeric or dated or bool(said.keys() - {"na"})
 
 
 @dataclass(frozen=True, kw_only=True)
