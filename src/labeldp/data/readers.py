@@ -85,11 +85,10 @@ class TableReader(ABC):
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the same with values in the place of texts."""
         for batch in self.stored_batches(columns, batch_rows):
-            for place, name in enumerate(columns):
-                if name in self.parsers:
-                    values = self.parsers[name].parse(batch.column(place))
-                    if values is not batch.column(place):
-                        batch = batch.set_column(place, name, values)
+            for place, (name, column) in enumerate(zip(columns, batch.columns, strict=True)):
+                values = self.parsers[name].parse(column) if name in self.parsers else column
+                if values is not column:
+                    batch = batch.set_column(place, name, values)
             yield batch
 
     def count_rows(self) -> int:
