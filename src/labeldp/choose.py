@@ -592,7 +592,9 @@ class _Replanner:
 
 def _raw_column(features: FeatureMap, name: str) -> str | None:
     """Return the column of the table behind a design column; None for the constant."""
-    behind = {each.name: each.design_names for each in features.numeric}
-    behind |= {each.name: each.design_names for each in features.categorical}
-    found = [raw for raw, designed in behind.items() if name == raw or name in designed]
-    return found[0] if found else None
+    behind = {each.name: each.design_columns for each in features.numeric}
+    behind |= {each.name: each.design_columns for each in features.categorical}
+    for raw, designed in behind.items():
+        if name == raw or any(name == column.name for column in designed):
+            return raw
+    return None

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.gram import GramAccumulator
-from labeldp.features.basis_fit import quantile_cells
+from labeldp.features.basis import quantile_cells
+from labeldp.features.columns import LARGEST_CODE
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.random_fourier import AMPLITUDE, _random, column_pairs, cosines
-from labeldp.features.terms import LARGEST_CODE
 from labeldp.passes.engine import LocalEngine
 
 SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -63,7 +63,7 @@ def test_columns_are_those_of_the_slow_twin():
     columns = {column.name: column for column in features.numeric}
     derived = list(features.derived)
     for term, made in derived[: len(features.basis.splines)]:
-        base = codes[columns[term.column].design_names[0]]
+        base = codes[columns[term.column].design_columns[0].name]
         for knot, column in zip(term.knots, made, strict=True):
             assert codes[column.name] == [max(0, int(code) - knot) for code in base]
     for term, (column,) in derived[len(features.basis.splines) : -1]:
@@ -104,7 +104,7 @@ def test_waves_are_those_of_the_slow_twin():
         for each, by in zip(waves.inputs, found, strict=True):
             for row in range(rows.num_rows):
                 if each.column in columns:
-                    code = int(codes[columns[each.column].design_names[0]][row])
+                    code = int(codes[columns[each.column].design_columns[0].name][row])
                     turns[row] += twin_share(each, code) * by[0]
                 else:
                     turns[row] += by[levels[each.column][row]]

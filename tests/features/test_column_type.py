@@ -10,7 +10,7 @@ import pytest
 
 from labeldp.data.source import scan
 from labeldp.errors import DataError
-from labeldp.features.column_names import named_like_a_code, named_like_an_id, surely_id
+from labeldp.features.column_type import named_like_a_code, named_like_an_id, surely_id
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 

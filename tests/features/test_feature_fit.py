@@ -13,11 +13,11 @@ import pytest
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit as module
-from labeldp.features.column_stats import FEW, Levels, Sums
-from labeldp.features.columns import CategoricalColumn
+from labeldp.features.column_stats import Levels, Sums
+from labeldp.features.column_type import FEW
+from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.grid import Grid
 from labeldp.features.notes import foreign_notes
 from labeldp.features.rare_levels import merge_levels
 from labeldp.passes.accumulator import run_in_order
@@ -84,7 +84,7 @@ def test_the_mean_code_rounds_half_to_even_whatever_the_base():
     for low in (-3.0, -2.0, 0.0, 1.0):
         column = fit({"x": [low, low + 1]}, standardise=False).numeric[0]
         assert column.centre * column.step == low + 0.5
-    sums = Sums("x", Grid(0), base=-3)
+    sums = Sums(NumericColumn("x", 0, -3, 0, 1.0, -3.0, -2.0, 0, False))
     sums.add(pa.array([-3.0, -2.0]))
     assert sums.mean_code == -2
 
@@ -272,11 +272,11 @@ def test_identifiers_are_refused():
     levels.flush()
     assert len(levels.counts) < 50, "counting stopped"
     with pytest.raises(DataError, match="'id' has more than 10 distinct values; drop it"):
-        levels.checked()
+        levels.check_limit()
 
 
 def test_outliers_that_take_the_resolution_are_reported(monkeypatch):
-    monkeypatch.setattr("labeldp.features.grid._CODES", 2**6)
+    monkeypatch.setattr("labeldp.features.columns.LARGEST_CODE", 2**6)
     notes = fit({"x": np.concatenate([np.linspace(0, 1, 999), [1e6]])}, winsor=0).notes
     assert len(notes) == 1
     assert notes[0].startswith("x: the range is 1e+06 but the spread only")

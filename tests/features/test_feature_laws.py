@@ -154,7 +154,7 @@ def test_codes_are_within_half_a_step(table, chosen):
         slack = 0.5 * column.step + 1e-15 * np.abs(values[known])
         assert (np.abs(back[known] - values[known]) <= slack).all()
         np.testing.assert_allclose(back[~known], column.imputed)
-        at += len(column.design_names)
+        at += len(column.design_columns)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -54,7 +54,7 @@ def test_what_we_write_has_a_form(noted: FeatureMap) -> None:
         "one level",
     ):
         assert words in told, told
-    rare = OUTLIERS.say(name="x", width=f"{1e9:.3g}", spread=f"{2.5e-7:.3g}")
+    rare = OUTLIERS.format(name="x", width=f"{1e9:.3g}", spread=f"{2.5e-7:.3g}")
     assert list(foreign_notes((*noted.notes, rare), noted.numeric)) == []
 
 

@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 from labeldp import DataError, InputError, LocalEngine
 from labeldp.data.source import scan
 from labeldp.features import winsor
-from labeldp.features.column_stats import Tail, depth_of
+from labeldp.features.column_stats import Tails
+from labeldp.features.columns import signed_log
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.grid import signed_log
-from labeldp.features.winsor import Winsor
+from labeldp.features.winsor import Winsor, count_of
 
 ROWS = 4000
 
@@ -80,9 +80,9 @@ def test_tails_of_any_number_of_rows_take_bounded_memory(monkeypatch) -> None:
 
 
 def test_shares_are_taken_as_they_are_written() -> None:
-    assert [depth_of(0.3, 10), depth_of(0.001, 7000), depth_of(0.0007, 10_000)] == [3, 7, 7]
+    assert [count_of(0.3, 10), count_of(0.001, 7000), count_of(0.0007, 10_000)] == [3, 7, 7]
     assert math.floor(0.29 * 100) == 28  # in binary
-    assert depth_of(0.29, 100) == 29
+    assert count_of(0.29, 100) == 29
 
 
 def test_columns_may_have_shares_of_their_own() -> None:
@@ -207,14 +207,14 @@ def test_unknown_numbers_of_rows_take_a_pass_more(monkeypatch) -> None:
 )
 @settings(max_examples=100)
 def test_tails_are_those_of_the_sorted_numbers(parts: list[list[float]], depth: int) -> None:
-    tails = Tail(depth, largest=False), Tail(depth, largest=True)
+    tails = Tails("x", depth)
     for part in parts:
         whole = all(isinstance(number, int) for number in part)
-        for tail in tails:
-            tail.add(np.array(part, np.int16 if whole else np.float64))
+        tails.add(pa.array(np.array(part, np.int16 if whole else np.float64)))
     every = sorted(n for part in parts for n in part if not math.isnan(n))
-    assert tails[0].sorted().tolist() == every[:depth]
-    assert tails[1].sorted().tolist() == every[::-1][:depth]
+    least, most = tails.sorted()
+    assert least.tolist() == every[:depth]
+    assert most.tolist() == every[::-1][:depth]
 
 
 def test_the_logarithm_is_right_to_the_last_bits() -> None:
@@ -254,7 +254,7 @@ def test_columns_enter_as_their_logarithms() -> None:
     design = features.design(data)[:, features.names.index("log(income)")]
     want = np.log1p(data["income"].to_numpy())
     np.testing.assert_allclose(design + found.centre * found.step, want, atol=found.step)
-    assert np.abs(design / found.step).max() <= found.reach
+    assert np.abs(design / found.step).max() <= found.design_columns[0].reach
     assert FeatureMap.from_json(json.loads(json.dumps(features.to_json()))) == features
 
 

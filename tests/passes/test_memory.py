@@ -19,7 +19,7 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.row_norms import RowNormScan, Weights
-from labeldp.features.column_stats import LevelsAndRanges
+from labeldp.features.column_stats import ColumnStatistics
 from labeldp.features.encoder import Encoder, Packed, Rows
 from labeldp.features.fit import fit_features
 from labeldp.passes import memory
@@ -145,11 +145,8 @@ def batches_of(memory: Memory) -> list[Rows]:
     return [batch for part in memory._kept.values() for batch in part.batches]
 
 
-class Failing(LevelsAndRanges):
+class Failing(ColumnStatistics):
     """Stops half-way through the first part, and at once in others."""
-
-    def new(self) -> Failing:
-        return Failing(self._columns, self._total_rows, self._format)
 
     def add(self, _batch: object, _labels: object, first: int) -> None:
         if first >= 60:
@@ -260,7 +257,7 @@ def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
 
     for _ in range(30):
         with pytest.raises(InterruptedError):
-            engine.run_pass("half", source, Failing(source.columns, source.total_rows, "Parquet"))
+            engine.run_pass("half", source, Failing(source.names, "Parquet", keep_columns=True))
     features = fit_features(source, run_pass=engine.run_pass)
     assert engine.memory.holds_all(GramAccumulator(features).requirements)
     engine.run_pass("feature sums", source, GramAccumulator(features))

@@ -16,7 +16,7 @@ import pytest
 
 from labeldp import LinearRegressor, look, plan, scan
 from labeldp.data.labels import LabelParser
-from labeldp.features.column_names import named_like_an_id
+from labeldp.features.column_type import named_like_an_id
 from labeldp.profile.page import page
 from tests.console import labeldp as run
 

@@ -4,37 +4,50 @@ Theory §12: any function of public features is a public feature. Every term (`t
 `random_fourier.py`) turns whole numbers into whole numbers, so its columns have the same bytes on
 every machine and engine, and are summed, checked and published like any others.
 
+`with_basis` fits a basis on features alone. One pass over encoded rows counts how often each number
+falls into each of 65,536 cells of its column's range, and how often two levels occur together. Both
+are counts, so the basis is the same for any batches, threads and machines.
+
 In features.json splines, interactions and random Fourier features are called hinges, products and
 waves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from labeldp.errors import InputError
-from labeldp.features.columns import check_fields
-from labeldp.features.random_fourier import RandomFourierFeatures
-from labeldp.features.terms import Interaction, LinearSpline, Numbers, RowValues, Term
+from labeldp.data.source import Source
+from labeldp.errors import DataError, InputError
+from labeldp.features import notes as forms
+from labeldp.features.columns import NumericColumn, check_fields
+from labeldp.features.random_fourier import LEVELS, Input, RandomFourierFeatures
+from labeldp.features.terms import FittedColumns, Interaction, LinearSpline, Part
 from labeldp.io_util import Check, list_of
-from labeldp.kernels import Codes
+from labeldp.passes.accumulator import PassRequirements, RunPass
 
 if TYPE_CHECKING:
+    from labeldp.features.encoder import Encoded
     from labeldp.features.feature_map import FeatureMap
 
 Pair = tuple[str, str]
+Term = LinearSpline | Interaction | RandomFourierFeatures
+Counts = NDArray[np.int64]
+
 LINEAR, AUTO, ALL = "linear", "auto", "all"
 SPLINES, FOURIER = "splines", "fourier"
 DEFAULT_COUNTS = {SPLINES: 10, FOURIER: 100}
 """Knots and waves where no number is given."""
 PAIR_COLUMNS = 300
 _MOST = {SPLINES: 1000, FOURIER: 4000}
-_FORMS = "linear, splines, splines:KNOTS, splines+fourier:N or auto"
+_CELL_BITS = 3
+"""A cell is so many codes wide, as a power of two: a column's range has 2**16 of them."""
 
 
 @dataclass(frozen=True)
@@ -64,31 +77,30 @@ class BasisSpec:
             if name == LINEAR and not count:
                 continue
             if name not in DEFAULT_COUNTS or name in parts or not (count or "1").isdigit():
-                raise InputError(f"`basis` is {basis!r}; write {_FORMS}")
-            parts[name] = checked_count("basis", name, count or str(DEFAULT_COUNTS[name]))
+                raise InputError(
+                    f"`basis` is {basis!r}; write linear, splines, splines:KNOTS, "
+                    f"splines+fourier:N or auto"
+                )
+            parts[name] = checked_count("basis", name, int(count or DEFAULT_COUNTS[name]))
         texts = [text.strip() for text in interactions]
         pairs = tuple(_pair(text) for text in texts if text != ALL)
         return cls(parts.get(SPLINES, 0), parts.get(FOURIER, 0), pairs, ALL in texts, columns)
 
-    @property
-    def empty(self) -> bool:
-        return not (self.knots or self.waves or self.pairs or self.all_pairs or self.own_knots)
 
-
-def checked_count(argument: str, part: str, text: str) -> int:
-    """Return how many, as written; refuse what makes no sense."""
-    if not 1 <= int(text) <= _MOST[part]:
-        raise InputError(f"`{argument}` asks for {part}:{text}; take 1 to {_MOST[part]:,}")
-    return int(text)
+def checked_count(argument: str, part: str, count: int) -> int:
+    """Return how many knots or waves are asked for; refuse what makes no sense."""
+    if not 1 <= count <= _MOST[part]:
+        raise InputError(f"`{argument}` asks for {part}:{count}; take 1 to {_MOST[part]:,}")
+    return count
 
 
 def _pair(text: str) -> Pair:
-    left, _, right = text.partition(":")
-    if not left.strip() or not right.strip() or left.strip() == right.strip():
+    left, _, right = (part.strip() for part in text.partition(":"))
+    if not left or not right or left == right:
         raise InputError(
             f"`interactions` holds {text!r}; write pairs of different columns, age:sex, or {ALL}"
         )
-    return left.strip(), right.strip()
+    return left, right
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ class Basis:
     def terms(self) -> tuple[Term, ...]:
         return (*self.splines, *self.interactions, *self.fourier)
 
-    def select(self, columns: Sequence[str]) -> Basis:
+    def select(self, columns: Iterable[str]) -> Basis:
         """Return the terms that are made of these raw columns alone."""
         there = frozenset(columns)
         return Basis(
@@ -114,17 +126,19 @@ class Basis:
 
     def to_json(self) -> dict[str, Any]:
         """Return the terms as plain values; kinds of which there is none are left out."""
-        kinds: dict[str, Any] = {
-            "hinges": [term.to_json() for term in self.splines],
-            "products": [term.to_json() for term in self.interactions],
-            "waves": [term.to_json() for term in self.fourier],
+        kinds: dict[str, Sequence[Term]] = {
+            "hinges": self.splines,
+            "products": self.interactions,
+            "waves": self.fourier,
         }
-        return {name: terms for name, terms in kinds.items() if terms}
+        return {name: [term.to_json() for term in terms] for name, terms in kinds.items() if terms}
 
     @classmethod
     def from_json(cls, document: Any) -> Basis:
         """Read what `to_json` wrote, strictly."""
-        check_fields(document, {}, "features: the basis", _BASIS)
+        terms = list_of(lambda item: isinstance(item, dict))
+        checks: dict[str, Check] = {"hinges": terms, "products": terms, "waves": terms}
+        check_fields(document, {}, "features: the basis", checks)
         return cls(
             tuple(map(LinearSpline.from_json, document.get("hinges", []))),
             tuple(map(Interaction.from_json, document.get("products", []))),
@@ -132,31 +146,184 @@ class Basis:
         )
 
 
-class BasisWriter:
-    """Writes the columns of a basis beside those that they are made of."""
+def with_basis(
+    features: FeatureMap, spec: BasisSpec, source: Source, run_pass: RunPass, min_count: int
+) -> FeatureMap:
+    """Return the map with the basis that is asked for, and notes on what is left out."""
+    if not (spec.knots or spec.waves or spec.pairs or spec.all_pairs or spec.own_knots):
+        return features
+    pairs = (_known_pair(pair, features, spec.argument) for pair in spec.pairs)
+    requested = tuple(dict.fromkeys(pairs))
+    others = tuple(p for p in _all_pairs(features) if p not in requested) if spec.all_pairs else ()
+    counts = run_pass("basis", source, BasisCounter(features, (*requested, *others)))
+    interactions, left_out = _interactions(
+        features, requested, others, spec.columns, counts.pairs, min_count
+    )
+    inputs = list(_inputs(features, counts)) if spec.waves else []
+    fourier = (RandomFourierFeatures.through(inputs, spec.waves),) if inputs else ()
+    basis = Basis(tuple(_splines(features, counts, spec)), interactions, fourier)
+    notes = [forms.PAIRS.format(left=left_out, most=spec.columns)] if left_out else []
+    return replace(features, basis=basis, notes=(*features.notes, *notes))
 
-    def __init__(self, features: FeatureMap) -> None:
-        self._places, at = dict[str, int](), 0
-        for column in features.numeric:
-            self._places[column.name] = at
-            at += len(column.design_names)
-        joint = features.joint_codes
-        self._groups = {
-            features.categorical[member].name: (group, levels.astype(np.int32))
-            for group in range(len(joint.groups))
-            for member, levels in joint.levels(group)
+
+class BasisCounter:
+    """Accumulator of rows by cell of every number and by pair of levels."""
+
+    def __init__(self, features: FeatureMap, pairs: Sequence[Pair]) -> None:
+        self._features, self._pairs = features, tuple(pairs)
+        sizes = {column.name: column.size for column in features.categorical}
+        self.cells = {c.name: np.zeros(_cell_count(c), np.int64) for c in features.numeric}
+        self.pairs = {
+            (left, right): np.zeros((sizes[left], sizes[right]), np.int64)
+            for left, right in pairs
+            if left in sizes and right in sizes
         }
-        self._terms, fitted = [], features.fitted
-        for term, columns in features.derived:
-            self._terms.append((term.writer(fitted), slice(at, at + len(columns))))
-            at += len(columns)
 
-    def __call__(self, numbers: Numbers, codes: Sequence[Codes]) -> None:
-        """Fill the last columns of `numbers` from the first ones and the joint codes."""
-        rows = RowValues(numbers, codes, self._places, self._groups)
-        for write, place in self._terms:
-            write(rows, numbers[:, place])
+    @property
+    def requirements(self) -> PassRequirements:
+        state_bytes = sum(counts.nbytes for counts in self.state())
+        return PassRequirements(self._features.columns, self._features, state_bytes=state_bytes)
+
+    def new(self) -> BasisCounter:
+        return BasisCounter(self._features, self._pairs)
+
+    def add(self, rows: Encoded, *_: object) -> None:
+        at = 0
+        for column in self._features.numeric:
+            codes = rows.numbers[:, at]
+            if column.indicator:
+                codes = codes[rows.numbers[:, at + 1] == 0.0]
+            at += len(column.design_columns)
+            places = (codes.astype(np.int64) - _lowest(column)) >> _CELL_BITS
+            counts = self.cells[column.name]
+            counts += np.bincount(places, minlength=len(counts))
+        if self.pairs:
+            names = [column.name for column in self._features.categorical]
+            levels = dict(zip(names, rows.categories, strict=True))
+            for (left, right), table in self.pairs.items():
+                both = levels[left].astype(np.int64) * table.shape[1] + levels[right]
+                table += np.bincount(both, minlength=table.size).reshape(table.shape)
+
+    def state(self) -> list[Counts]:
+        return [*self.cells.values(), *self.pairs.values()]
+
+    def merge(self, state: list[Counts]) -> None:
+        for counts, others in zip(self.state(), state, strict=True):
+            counts += others
+
+    def result(self, *_: object) -> BasisCounter:
+        return self
 
 
-_TERMS = list_of(lambda item: isinstance(item, dict))
-_BASIS: dict[str, Check] = {"hinges": _TERMS, "products": _TERMS, "waves": _TERMS}
+def _lowest(column: NumericColumn) -> int:
+    """Return the smallest code of a fitted row, rounded down to a cell."""
+    low = column.ends[0] - column.centre
+    return min(low, column.fill) >> _CELL_BITS << _CELL_BITS
+
+
+def _cell_count(column: NumericColumn) -> int:
+    high = column.ends[1] - column.centre
+    return ((max(high, column.fill) - _lowest(column)) >> _CELL_BITS) + 1
+
+
+def _splines(features: FeatureMap, counts: BasisCounter, spec: BasisSpec) -> Iterator[LinearSpline]:
+    own = dict(spec.own_knots)
+    for column in features.numeric:
+        count = own.get(column.name, spec.knots)
+        places = quantile_cells(counts.cells[column.name], count) if count else []
+        knots = tuple(_lowest(column) + (place << _CELL_BITS) for place in places)
+        if knots:
+            yield LinearSpline(column.name, knots)
+
+
+def quantile_cells(counts: Counts, count: int) -> list[int]:
+    """Return the cells of the quantiles j/(count + 1), each once, without the outermost ones.
+
+    A hinge at the lowest number is a straight line, and one at the highest is nothing.
+    """
+    first, *inner, last = _quantiles(counts, count + 1)
+    return [cell for cell in dict.fromkeys(inner) if first < cell < last]
+
+
+def _quantiles(counts: Counts, parts: int) -> list[int]:
+    """Return for j = 0 … parts the first cell with at least j·rows/parts rows up to its end."""
+    total, upto = int(counts.sum()), np.cumsum(counts)
+    wanted = [max(1, -(-j * total // parts)) for j in range(parts + 1)]
+    return [int(cell) for cell in np.searchsorted(upto, wanted)]
+
+
+def _inputs(features: FeatureMap, counts: BasisCounter) -> Iterator[Input]:
+    """Yield what waves go through: numbers that vary beyond a cell, and categories."""
+    for column in features.numeric:
+        places = _quantiles(counts.cells[column.name], LEVELS)
+        levels = {place: level for level, place in reversed(list(enumerate(places)))}
+        codes = tuple(_lowest(column) + (place << _CELL_BITS) for place in sorted(levels))
+        if len(codes) > 1:
+            yield Input(column.name, codes, tuple(levels[place] for place in sorted(levels)))
+    for category in features.categorical:
+        yield Input(category.name)
+
+
+def _all_pairs(features: FeatureMap) -> list[Pair]:
+    """Return every two columns, those first that make fewest design columns."""
+    widths = {column.name: 1 for column in features.numeric}
+    widths |= {column.name: column.size - 1 for column in features.categorical}
+    pairs = combinations(features.columns, 2)
+    return sorted(pairs, key=lambda pair: widths[pair[0]] * widths[pair[1]])
+
+
+def _known_pair(pair: Pair, features: FeatureMap, argument: str) -> Pair:
+    """Return the pair in the order of the columns; refuse a column that is not there."""
+    for name in pair:
+        if name not in features.columns:
+            raise DataError(
+                f"`{argument}` names {name!r}, which is no feature column or a constant one; "
+                "correct it"
+            )
+    left, right = sorted(pair, key=features.columns.index)
+    return left, right
+
+
+def _interactions(
+    features: FeatureMap,
+    requested: Sequence[Pair],
+    others: Sequence[Pair],
+    most: int,
+    pair_counts: Mapping[Pair, Counts],
+    min_count: int,
+) -> tuple[tuple[Interaction, ...], int]:
+    """Return those of all requested pairs, and of others that fit; and how many do not."""
+    fitted = features.fitted
+
+    def of_pair(pair: Pair) -> list[Interaction]:
+        # Of a category all levels but the first; of two levels only those that often occur
+        # together, since a rare combination has high leverage.
+        left, right = (_parts(name, fitted) for name in pair)
+        counts = pair_counts.get(pair)
+        return [
+            Interaction.of(one, other, fitted)
+            for one in left
+            for other in right
+            if counts is None or counts[one.level, other.level] >= min_count
+        ]
+
+    terms = [term for pair in requested for term in of_pair(pair)]
+    if len(terms) > most:
+        raise DataError(
+            f"`interactions` makes {len(terms)} columns, more than {most}; name fewer pairs or "
+            f"raise `interaction_columns`"
+        )
+    left_out = 0
+    for pair in others:
+        more = of_pair(pair)
+        if len(terms) + len(more) <= most:
+            terms += more
+        else:
+            left_out += 1
+    return tuple(terms), left_out
+
+
+def _parts(name: str, fitted: FittedColumns) -> list[Part]:
+    if name in fitted.numeric:
+        return [Part(name)]
+    return [Part(name, level) for level in range(1, fitted.categorical[name].size)]

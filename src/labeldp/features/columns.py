@@ -1,8 +1,14 @@
-"""One encoded column: what a value becomes, as an exact integer."""
+"""Fitted columns: what a raw value becomes, as an exact integer.
+
+A number becomes a whole multiple of a power of two, because scaling by these rounds nothing. Codes
+of a fitted column have at most 20 bits, which is what makes sums of products exact
+(`exact/gram.py`). A category becomes the number of its level.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
@@ -13,13 +19,11 @@ from numpy.typing import NDArray
 
 from labeldp.data.columns import NULL_WORDS, to_float
 from labeldp.errors import DataError
-from labeldp.features.grid import Grid
 from labeldp.features.levels import (
     Spellings,
     names_of,
-    nearest_places,
+    nearest_number,
     other_spelling,
-    place_name,
     whole_number,
 )
 from labeldp.io_util import (
@@ -32,10 +36,37 @@ from labeldp.io_util import (
     is_whole,
     list_of,
 )
-from labeldp.kernels import Kernels, Positions
+from labeldp.kernels import UNBOUNDED, Kernels, Positions
 
 OTHER = "(other)"
 MISSING = "(missing)"
+LARGEST_CODE = 2**19
+"""Codes of a fitted column span at most so many."""
+_EXACT = 2**52
+"""Codes before centring stay below, so that float64 holds every one of them."""
+_LARGEST_NUMBER = 1e290
+_LOG2_HIGH, _LOG2_LOW = 0.6931471805599453, 2.3190468138462996e-17
+"""log 2 = _LOG2_HIGH + _LOG2_LOW, to 106 bits."""
+_LOG_TERMS = 23
+"""Odd powers of s up to this one: the next is below 2**-64 where |s| ≤ 0.1716."""
+
+
+@dataclass(frozen=True)
+class DesignColumn:
+    """One column of the design, whose values are integer codes times `scale`."""
+
+    name: str
+    owners: frozenset[str]
+    """The raw columns that it is made of."""
+    scale: float = 1.0
+    slope: float = 1.0
+    """What its coefficient is multiplied by to be one in original units."""
+    offset: float = 0.0
+    """What its coefficient times this adds to the intercept in original units."""
+    reach: float = 1.0
+    """No code of a fitted row is larger in absolute value."""
+    degree: int = 0
+    """0 for a raw column, 1 for a spline, 2 for an interaction or a wave."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +91,32 @@ class NumericColumn:
     winsorised: bool = False
     log: bool = False
 
-    @cached_property
-    def grid(self) -> Grid:
-        """Where x enters."""
-        return Grid(self.exponent, self.log, (self.low, self.high) if self.winsorised else None)
+    @classmethod
+    def with_grid(
+        cls, name: str, low: float, high: float, *, centred: bool, log: bool, **options: Any
+    ) -> NumericColumn:
+        """Return a column on the finest grid on which its numbers take 20 bits.
+
+        If codes are centred the width of the range counts, otherwise the largest size. Codes that
+        will be centred are counted from the lowest until the mean is known, which keeps sums small.
+        """
+        first, last = entering(low, log), entering(high, log)
+        check_size(first, last, name)
+        size = max(-first, last)
+        width = last - first if centred else size
+        exponent = max(_exponent(width, LARGEST_CODE), _exponent(size, _EXACT), -1000)
+        while True:
+            lowest, highest = _code(first, exponent), _code(last, exponent)
+            if (highest - lowest if centred else max(-lowest, highest)) <= LARGEST_CODE:
+                break
+            exponent += 1  # rounding both ends outwards can cost one code too many
+        centre = lowest if centred else 0
+        return cls(name, exponent, centre, 0, 1.0, low, high, log=log, **options)
 
     @property
     def step(self) -> float:
         """The grid's spacing in units of x, or of its logarithm."""
-        return self.grid.step
+        return math.ldexp(1.0, self.exponent)
 
     @property
     def imputed(self) -> float:
@@ -76,36 +124,106 @@ class NumericColumn:
         return (self.centre + self.fill) * self.step
 
     @property
-    def reach(self) -> float:
-        """No code of a fitted row is larger in absolute value."""
-        ends = (self.grid.entering(self.low), self.grid.entering(self.high), self.imputed)
-        return max(abs(end / self.step - self.centre) + 0.5 for end in ends)
+    def entering_range(self) -> tuple[float, float]:
+        """The ends of the range, or their logarithms."""
+        return entering(self.low, self.log), entering(self.high, self.log)
 
-    @property
-    def design_names(self) -> tuple[str, ...]:
-        """Names of the design columns: the quantity and, if it has one, its indicator."""
-        shown = f"log({self.name})" if self.log else self.name
-        return (shown, f"{self.name} is missing") if self.indicator else (shown,)
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The codes of both ends of the range, before they are centred."""
+        low, high = self.entering_range
+        return _code(low, self.exponent), _code(high, self.exponent)
 
-    @classmethod
-    def from_json(cls, entry: Any) -> NumericColumn:
-        """The column of which this has the fields, strictly."""
-        check_fields(entry, _NUMERIC, "features: a numeric column", _SINCE)
-        numbers = {name: float(entry[name]) for name in ("scale", "low", "high")}
-        return cls(**{**entry, **numbers})
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as plain values; flags that are not set are left out, as they once were."""
-        return {n: value for n, value in asdict(self).items() if n not in _SINCE or value}
+    @cached_property
+    def design_columns(self) -> tuple[DesignColumn, ...]:
+        """The quantity and, if it has one, its indicator."""
+        owners, shown = frozenset([self.name]), f"log({self.name})" if self.log else self.name
+        known = (*self.entering_range, self.imputed)
+        number = DesignColumn(
+            shown,
+            owners,
+            self.scale,
+            slope=self.scale / self.step,
+            offset=-self.centre * self.scale,
+            reach=max(abs(value / self.step - self.centre) + 0.5 for value in known),
+        )
+        indicator = DesignColumn(f"{self.name} is missing", owners)
+        return (number, indicator) if self.indicator else (number,)
 
     def encode(self, array: pa.Array, out: NDArray[np.float64], kernels: Kernels) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
-        codes, values = out[:, 0], to_float(array, self.name)
-        finite = self.grid.put(codes, values, self.centre, kernels)
+        codes = out[:, 0]
+        finite = self.write_codes(codes, to_float(array, self.name), kernels)
         if self.indicator:
             out[:, 1] = 0.0 if finite else np.isnan(codes)
         if not finite:
             codes[np.isnan(codes)] = self.fill
+
+    def write_codes(
+        self, out: NDArray[np.float64], values: NDArray[np.float64], kernels: Kernels
+    ) -> bool:
+        """Write the codes of numbers, NaN for missing; return whether none is missing."""
+        if self.log:
+            values = signed_log(values)
+        # Confining codes is the same as confining the numbers: both rise together.
+        low, high = self.ends if self.winsorised else UNBOUNDED
+        factor = math.ldexp(1.0, -self.exponent)
+        return kernels.to_grid(out, values, factor, float(self.centre), float(low), float(high))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values; flags that are not set are left out."""
+        return {n: value for n, value in asdict(self).items() if n not in _NUMERIC_LATER or value}
+
+    @classmethod
+    def from_json(cls, entry: Any) -> NumericColumn:
+        """Read what `to_json` wrote, strictly."""
+        check_fields(entry, _NUMERIC, "features: a numeric column", _NUMERIC_LATER)
+        numbers = {name: float(entry[name]) for name in ("scale", "low", "high")}
+        return cls(**{**entry, **numbers})
+
+
+def check_size(low: float, high: float, name: str) -> None:
+    """Refuse a column whose sums doubles cannot hold."""
+    if max(-low, high) > _LARGEST_NUMBER:
+        raise DataError(f"column {name!r} holds numbers beyond 1e290; rescale it")
+
+
+def entering(value: float, log: bool) -> float:
+    """Return what stands for a number in the design: itself, or its logarithm."""
+    return float(signed_log(np.array([value]))[0]) if log else value
+
+
+def _exponent(width: float, codes: int) -> int:
+    """Return the smallest k with width / 2**k at most `codes`, a power of two."""
+    if width == 0:
+        return -1000
+    fraction, power = math.frexp(width)
+    return power - (fraction == 0.5) - (codes.bit_length() - 1)
+
+
+def _code(value: float, exponent: int) -> int:
+    return round(math.ldexp(value, -exponent))
+
+
+def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sign(x)·log(1 + |x|), within 2**-50 of its size or of 1; NaN stays NaN.
+
+    It is the same number on every machine. C libraries' logarithms differ in their last bit, which
+    might move a number to the next point of its grid. This one is made of additions,
+    multiplications and divisions, each of which IEEE 754 rounds in one way:
+    1 + |x| = m·2**e with m from √½ to √2, and
+    log m = 2·artanh s = 2·(s + s³/3 + s⁵/5 + …) with s = (m − 1)/(m + 1).
+    """
+    mantissa, exponent = np.frexp(1.0 + np.abs(values))
+    small = mantissa < 0.7071067811865476  # √½
+    mantissa = np.where(small, 2.0 * mantissa, mantissa)
+    power = exponent.astype(np.float64) - small
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    square, series = s * s, np.zeros_like(s)
+    for odd in range(_LOG_TERMS, 1, -2):
+        series = (series + 1.0 / odd) * square
+    log = power * _LOG2_HIGH + (2.0 * s + (2.0 * s * series + power * _LOG2_LOW))
+    return np.copysign(log, values)
 
 
 @dataclass(frozen=True)
@@ -133,28 +251,13 @@ class CategoricalColumn:
     def labels(self) -> tuple[str, ...]:
         """The levels as shown, all different; a level named like a special one is quoted."""
         special = ([MISSING] if self.missing == "own" else []) + ([OTHER] if self.other else [])
-        return (*map(_shown, self.levels), *special)
+        return (*map(_quoted, self.levels), *special)
 
-    @property
-    def design_names(self) -> tuple[str, ...]:
-        """Names of the design columns."""
-        return tuple(f"{self.name}={label}" for label in self.labels)
-
-    @classmethod
-    def from_json(cls, entry: Any) -> CategoricalColumn:
-        """The column of which this has the fields, strictly."""
-        what = "features: a categorical column"
-        check_fields(entry, _CATEGORICAL, what, _REST)
-        if entry.get("rest") not in (*entry["levels"], None):
-            raise DataError(f"{what} has a malformed 'rest'; restore the original file")
-        if entry.get("nearest") and None in map(whole_number, entry["levels"]):
-            raise DataError(f"{what} has a malformed 'nearest'; restore the original file")
-        return cls(**{**entry, "levels": tuple(entry["levels"])})
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as plain values; `rest` and `nearest` only where there is one."""
-        entry = asdict(self) | {"levels": list(self.levels)}
-        return {name: value for name, value in entry.items() if name not in _REST or value}
+    @cached_property
+    def design_columns(self) -> tuple[DesignColumn, ...]:
+        """One column for every code."""
+        owners = frozenset([self.name])
+        return tuple(DesignColumn(f"{self.name}={label}", owners) for label in self.labels)
 
     def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
         """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
@@ -169,9 +272,15 @@ class CategoricalColumn:
         self, dictionary: pa.Array, positions: Positions, codes: NDArray[np.int32]
     ) -> None:
         """Refuse rows of unknown levels; a dictionary may hold some that no row has."""
-        if codes.min(initial=0) < 0:
-            place = int(positions[int(np.argmin(codes))])
-            raise self._unknown(place_name(dictionary, place))
+        if codes.min(initial=0) >= 0:
+            return
+        place = int(positions[int(np.argmin(codes))])
+        level = (*names_of(dictionary.slice(place, 1)), None)[0]  # null is past the end
+        shown = "a missing value" if level is None else f"level {level[:40]!r}"
+        raise DataError(
+            f"column {self.name!r} has {shown}, which the fitted rows did not have; remove those "
+            f"rows, or fit with a `min_count` that leaves a level for others"
+        )
 
     @cached_property
     def _index(self) -> dict[str | None, int]:
@@ -179,51 +288,46 @@ class CategoricalColumn:
 
     def _code(self, level: str | None) -> int:
         """Return the code of a value that is not spelt as a level is, −1 if there is none."""
-        if level is None:
-            return len(self.levels) if self.missing == "own" else self._rest
-        if level in NULL_WORDS:
-            return self._code(None)
+        rest = self._index.get(self.rest, self.size - 1 if self.other else -1)
+        if level is None or level in NULL_WORDS:
+            return len(self.levels) if self.missing == "own" else rest
         spelt = other_spelling(level) or level
-        code = self._index.get(spelt)
-        if code is None and self.nearest:
-            code = self._nearest_code(spelt)
-        return self._index.get(self._spellings.of(level), self._rest) if code is None else code
-
-    def _nearest_code(self, level: str) -> int | None:
-        number = whole_number(level)
-        if number is None:
-            return None
-        order, codes = self._order
-        (place,) = nearest_places(order, [number])
-        return codes[place]
+        if spelt in self._index:
+            return self._index[spelt]
+        number = whole_number(spelt) if self.nearest else None
+        if number is not None:
+            return self._index[str(nearest_number(self._numbers, number))]
+        return self._index.get(self._spellings.level_of(level), rest)
 
     @cached_property
-    def _order(self) -> tuple[list[int], list[int]]:
-        """The levels as ascending numbers, and their codes."""
-        known = sorted((int(level), code) for code, level in enumerate(self.levels))
-        return [number for number, _ in known], [code for _, code in known]
+    def _numbers(self) -> list[int]:
+        return sorted(map(int, self.levels))
 
     @cached_property
     def _spellings(self) -> Spellings:
         return Spellings(self.levels)
 
-    @property
-    def _rest(self) -> int:
-        if self.rest is not None:
-            return self._index[self.rest]
-        return self.size - 1 if self.other else -1
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values; `rest` and `nearest` only where there is one."""
+        entry = asdict(self) | {"levels": list(self.levels)}
+        return {n: value for n, value in entry.items() if n not in _CATEGORICAL_LATER or value}
 
-    def _unknown(self, level: str | None) -> DataError:
-        shown = "a missing value" if level is None else f"level {level[:40]!r}"
-        return DataError(
-            f"column {self.name!r} has {shown}, which the fitted rows did not have; remove those "
-            f"rows, or fit with a `min_count` that leaves a level for others"
-        )
+    @classmethod
+    def from_json(cls, entry: Any) -> CategoricalColumn:
+        """Read what `to_json` wrote, strictly."""
+        what = "features: a categorical column"
+        check_fields(entry, _CATEGORICAL, what, _CATEGORICAL_LATER)
+        levels = entry["levels"]
+        if entry.get("rest") not in (*levels, None):
+            raise DataError(f"{what} has a malformed 'rest'; restore the original file")
+        if entry.get("nearest") and (not levels or None in map(whole_number, levels)):
+            raise DataError(f"{what} has a malformed 'nearest'; restore the original file")
+        return cls(**{**entry, "levels": tuple(levels)})
 
 
-def _shown(level: str) -> str:
-    quote = level in (OTHER, MISSING) or level.startswith('"')
-    return json.dumps(level, ensure_ascii=False) if quote else level
+def _quoted(level: str) -> str:
+    special = level in (OTHER, MISSING) or level.startswith('"')
+    return json.dumps(level, ensure_ascii=False) if special else level
 
 
 def check_fields(
@@ -238,10 +342,6 @@ def check_fields(
             raise DataError(f"{what} has a malformed {name!r}; restore the original file")
 
 
-def _sorted_levels(value: Any) -> bool:
-    return list_of(is_text)(value) and value == sorted(set(value))
-
-
 _NUMERIC: dict[str, Check] = {
     "name": is_text,
     "exponent": lambda value: is_whole(value) and abs(value) <= 1000,
@@ -253,16 +353,15 @@ _NUMERIC: dict[str, Check] = {
     "missing": is_count,
     "indicator": is_flag,
 }
-_SINCE: dict[str, Check] = {"winsorised": is_flag, "log": is_flag}
-"""Fields that columns have had since: left out where they are False."""
+_NUMERIC_LATER: dict[str, Check] = {"winsorised": is_flag, "log": is_flag}
+"""Fields that files written before do not have."""
 _CATEGORICAL: dict[str, Check] = {
     "name": is_text,
-    "levels": _sorted_levels,
+    "levels": lambda value: list_of(is_text)(value) and value == sorted(set(value)),
     "missing": lambda value: value in ("own", "other", "none"),
     "other": is_flag,
 }
+_CATEGORICAL_LATER: dict[str, Check] = {"rest": is_text, "nearest": is_flag}
 
-_REST: dict[str, Check] = {"rest": is_text, "nearest": is_flag}
-
-assert set(_NUMERIC | _SINCE) == {field.name for field in fields(NumericColumn)}
-assert set(_CATEGORICAL | _REST) == {field.name for field in fields(CategoricalColumn)}
+assert set(_NUMERIC | _NUMERIC_LATER) == {field.name for field in fields(NumericColumn)}
+assert set(_CATEGORICAL | _CATEGORICAL_LATER) == {field.name for field in fields(CategoricalColumn)}

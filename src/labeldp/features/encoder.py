@@ -7,7 +7,7 @@ encodes some rows by number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,10 +25,10 @@ from labeldp.arrow_util import (
 from labeldp.data.columns import is_narrow
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
-from labeldp.features.basis import BasisWriter
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.levels import codes_of
+from labeldp.features.terms import RowValues
 from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
 from labeldp.passes.accumulator import Labels, PassRequirements
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from labeldp.features.feature_map import FeatureMap
 
 _CODE_BYTES = 4
+_MISSING_CODE = -(2**31)
 
 
 @dataclass(frozen=True)
@@ -81,15 +82,12 @@ class Encoded:
         return Encoded(len(rows), self.numbers[here], codes, self.joint_codes, persons)
 
 
-MISSING_CODE = -(2**31)
-
-
 @dataclass(frozen=True)
 class Packed:
-    """Rows from which an encoder makes the same as from the table's, in less room and sooner.
+    """Rows from which an encoder makes the same as from the table's, in less memory and sooner.
 
     `numbers` holds every numeric column as it came, if that takes less than four bytes a row,
-    else its codes, with `MISSING_CODE` where an indicator has to tell; `codes` holds the
+    else its codes, with `_MISSING_CODE` where an indicator has to tell; `codes` holds the
     joint codes.
     """
 
@@ -100,8 +98,8 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        marks = () if self.persons is None else (self.persons,)
-        return sum(int(column.nbytes) for column in (*self.numbers, *self.codes, *marks))
+        persons = () if self.persons is None else (self.persons,)
+        return sum(int(column.nbytes) for column in (*self.numbers, *self.codes, *persons))
 
 
 Rows: TypeAlias = pa.RecordBatch | Packed
@@ -115,16 +113,10 @@ class Encoder:
         self._width, self._joint_codes = len(features.number_columns), features.joint_codes
         self._kernels, self._scratch = kernels or with_numpy(), Scratch()
         self._numbers = [_Number(column, self._kernels) for column in features.numeric]
-        self._write_basis = BasisWriter(features)
-        self._categories = [
-            _Category(column, stride, kind)
-            for column, stride, kind in zip(
-                features.categorical,
-                self._joint_codes.strides,
-                self._joint_codes.kinds,
-                strict=True,
-            )
-        ]
+        self._write_terms = _term_writer(features)
+        strides, kinds = self._joint_codes.strides, self._joint_codes.kinds
+        members = zip(features.categorical, strides, kinds, strict=True)
+        self._categories = [_Category(*member) for member in members]
 
     def __call__(self, batch: Rows) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
@@ -137,15 +129,15 @@ class Encoder:
         at = 0
         for number, column in zip(self._numbers, numbers, strict=True):
             number.encode(column, encoded[:, at : at + 2])
-            at += len(number.column.design_names)
-        self._write_basis(encoded, codes)
+            at += len(number.column.design_columns)
+        self._write_terms(encoded, codes)
         return Encoded(batch.num_rows, encoded, codes, self._joint_codes, persons)
 
     def pack(self, batch: pa.RecordBatch) -> Packed:
         """Return the rows of a batch in a compact form, for any encoder of the same features."""
-        room = self._scratch("packing", (2, batch.num_rows), np.float64).T
+        scratch = self._scratch("packing", (2, batch.num_rows), np.float64).T
         columns = zip(self._numbers, self._numeric(batch), strict=True)
-        numbers = tuple(number.pack(column, room) for number, column in columns)
+        numbers = tuple(number.pack(column, scratch) for number, column in columns)
         codes = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
         return Packed(batch.num_rows, numbers, codes, read_person_hashes(batch))
 
@@ -153,19 +145,46 @@ class Encoder:
         return tuple(_find(batch, number.column.name) for number in self._numbers)
 
     def _encode_categories(
-        self, batch: pa.RecordBatch, room: Callable[[Any, tuple[int], Any], Codes]
+        self, batch: pa.RecordBatch, allocate: Callable[[Any, tuple[int], Any], Codes]
     ) -> tuple[Codes, ...]:
-        """Return joint codes, written to arrays that `room` provides."""
-        looked_up = [each.find(_find(batch, each.name)) for each in self._categories]
+        """Return joint codes, written to arrays that `allocate` provides."""
+        lookups = [each.find(_find(batch, each.name)) for each in self._categories]
         codes = []
         for group in self._joint_codes.groups:
-            first, *others = (looked_up[member] for member in group)
-            code = room(group, (batch.num_rows,), first[0].dtype)
+            first, *others = (lookups[member] for member in group)
+            code = allocate(group, (batch.num_rows,), first[0].dtype)
             self._kernels.lookup(code, *first)
             for other in others:
                 self._kernels.add_lookup(code, *other)
             codes.append(code)
         return tuple(codes)
+
+
+def _term_writer(
+    features: FeatureMap,
+) -> Callable[[NDArray[np.float64], Sequence[Codes]], None]:
+    """Return what fills the columns of the basis from those that they are made of."""
+    places, at = dict[str, int](), 0
+    for column in features.numeric:
+        places[column.name] = at
+        at += len(column.design_columns)
+    joint = features.joint_codes
+    groups = {
+        features.categorical[member].name: (group, levels.astype(np.int32))
+        for group in range(len(joint.groups))
+        for member, levels in joint.levels(group)
+    }
+    writers, fitted = [], features.fitted
+    for term, columns in features.derived:
+        writers.append((term.writer(fitted), slice(at, at + len(columns))))
+        at += len(columns)
+
+    def write(numbers: NDArray[np.float64], codes: Sequence[Codes]) -> None:
+        rows = RowValues(numbers, codes, places, groups)
+        for write_term, place in writers:
+            write_term(rows, numbers[:, place])
+
+    return write
 
 
 class _Number:
@@ -175,49 +194,41 @@ class _Number:
         self.column, self._kernels = column, kernels
         self._tables: dict[pa.DataType, NDArray[np.float64]] = {}
 
-    def pack(self, array: pa.Array, room: NDArray[np.float64]) -> pa.Array | NDArray[np.int32]:
+    def encode(self, array: pa.Array | NDArray[np.int32], out: NDArray[np.float64]) -> None:
+        """Write the codes, and the indicator if there is one, into the columns of `out`."""
+        if isinstance(array, np.ndarray):  # packed
+            out[:, 0] = array
+            if self.column.indicator:
+                missing = array == _MISSING_CODE
+                out[:, 1] = missing
+                out[missing, 0] = self.column.fill
+        elif is_narrow(array):
+            if array.type not in self._tables:
+                every = every_integer(integer_kind(array.type))
+                table = np.empty((2, len(every)))
+                self.column.encode(arrow_numbers(every), table.T, self._kernels)
+                self._tables[array.type] = table[0]
+            if self.column.indicator:
+                out[:, 1] = 0.0
+            places = positions(numpy_numbers(array))
+            self._kernels.lookup(out[:, 0], self._tables[array.type], places)
+        else:
+            self.column.encode(array, out, self._kernels)
+
+    def pack(self, array: pa.Array, scratch: NDArray[np.float64]) -> pa.Array | NDArray[np.int32]:
         """Return what `encode` makes the same of, in at most four bytes a row if codes allow."""
         if pa.types.is_integer(array.type):
             array = narrow_integers(array)
         if array.nbytes < _CODE_BYTES * len(array):
             return array
-        self.encode(array, room)
-        codes = room[:, 0]
-        if max(-codes.min(initial=0.0), codes.max(initial=0.0)) >= -MISSING_CODE:
+        self.encode(array, scratch)
+        codes = scratch[:, 0]
+        if max(-codes.min(initial=0.0), codes.max(initial=0.0)) >= -_MISSING_CODE:
             return array  # rows that were not fitted may be anywhere
         packed = codes.astype(np.int32)
         if self.column.indicator:
-            packed[room[:, 1] == 1.0] = MISSING_CODE
+            packed[scratch[:, 1] == 1.0] = _MISSING_CODE
         return packed
-
-    def encode(self, array: pa.Array | NDArray[np.int32], out: NDArray[np.float64]) -> None:
-        """Write the codes, and the indicator if there is one, into the columns of `out`."""
-        if isinstance(array, np.ndarray):
-            self._unpack(array, out)
-            return
-        if not is_narrow(array):
-            self.column.encode(array, out, self._kernels)
-            return
-        if array.type not in self._tables:
-            self._tables[array.type] = self._table(array.type)
-        if self.column.indicator:
-            out[:, 1] = 0.0
-        self._kernels.lookup(out[:, 0], self._tables[array.type], positions(numpy_numbers(array)))
-
-    def _unpack(self, packed: NDArray[np.int32], out: NDArray[np.float64]) -> None:
-        out[:, 0] = packed
-        if self.column.indicator:
-            missing = packed == MISSING_CODE
-            out[:, 1] = missing
-            out[missing, 0] = self.column.fill
-
-    def _table(self, kind: pa.DataType) -> NDArray[np.float64]:
-        """Return the code of every integer of a type, in the order of `positions`."""
-        every = every_integer(integer_kind(kind))
-        table = np.empty((2, len(every)))
-        self.column.encode(arrow_numbers(every), table.T, self._kernels)
-        codes: NDArray[np.float64] = table[0]
-        return codes
 
 
 class _Category:
@@ -229,34 +240,17 @@ class _Category:
         self._dictionary: pa.Array | None = None
         self._levels = np.empty(0, dtype=np.int32)
         self._table: Codes = np.empty(0, dtype=kind)
-        self._unknown = False
-        self._skipped: pa.Array | None = None
 
     def find(self, array: pa.Array) -> tuple[Codes, Positions]:
         """Return what each value of a dictionary adds to the joint code, and rows' positions."""
         dictionary, places = codes_of(array)
         if not same_dictionary(dictionary, self._dictionary):
-            if len(dictionary) > len(places) and not same_dictionary(dictionary, self._skipped):
-                self._skipped = dictionary
-                return self._find_used(dictionary, places)
             self._dictionary, self._levels = dictionary, self._column.table(dictionary)
-            self._unknown = bool(self._levels[:-1].min(initial=0) < 0)
-            self._table = self._scaled(self._levels)
-        if self._unknown or array.null_count:
+            # Unknown levels, which no row may have, become anything.
+            self._table = (self._levels * self._stride).astype(self._kind)
+        if array.null_count or self._levels[:-1].min(initial=0) < 0:
             self._column.check_known(dictionary, places, self._levels[places])
         return self._table, places
-
-    def _find_used(self, dictionary: pa.Array, places: Positions) -> tuple[Codes, Positions]:
-        """Look up only what occurs: a few rows may bring the dictionary of a large table."""
-        used, inverse = np.unique(places, return_inverse=True)
-        few = dictionary.take(pa.array(used, mask=used == len(dictionary)))
-        levels, among = self._column.table(few), inverse.astype(np.int32)
-        self._column.check_known(few, among, levels[among])
-        return self._scaled(levels), among
-
-    def _scaled(self, levels: NDArray[np.int32]) -> Codes:
-        """Return codes times the stride; unknown levels, which no row may have, become anything."""
-        return (levels * self._stride).astype(self._kind)
 
 
 def _find(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -17,30 +17,17 @@ from labeldp.data.options import TextOptions, is_column_formats
 from labeldp.data.readers import ReadRequest
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
-from labeldp.features.basis import Basis
-from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
+from labeldp.features.basis import Basis, Term
+from labeldp.features.columns import CategoricalColumn, DesignColumn, NumericColumn, check_fields
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.joint_codes import JointCategoryCodes
-from labeldp.features.terms import DerivedColumn, FittedColumns, Term
+from labeldp.features.terms import FittedColumns
 from labeldp.io_util import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.kernels import kernels_for
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
 _FORMAT = "labeldp-features/1"
-_DOCUMENT: dict[str, Check] = {
-    "format": is_text,
-    "rows": is_count,
-    "intercept": is_flag,
-    "numeric": list_of(lambda item: isinstance(item, dict)),
-    "categorical": list_of(lambda item: isinstance(item, dict)),
-    "notes": list_of(is_text),
-    "kept": optional(list_of(is_count)),
-    "spelt": is_column_formats,
-    "basis": lambda value: isinstance(value, dict),
-}
-_LATER: dict[str, Any] = {"spelt": {}, "basis": {}}
-"""Fields that maps have had since, and what they hold where they are absent."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +53,47 @@ class FeatureMap:
     basis: Basis = field(default_factory=Basis)
     """Functions of the columns that join them (theory §12)."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the raw columns that rows must have."""
+        return (*(c.name for c in self.numeric), *(c.name for c in self.categorical))
+
+    @property
+    def fitted(self) -> FittedColumns:
+        """The columns by name, for terms."""
+        return FittedColumns(
+            {column.name: column for column in self.numeric},
+            {column.name: column for column in self.categorical},
+        )
+
+    @cached_property
+    def derived(self) -> tuple[tuple[Term, tuple[DesignColumn, ...]], ...]:
+        """The terms of the basis, each with its design columns."""
+        fitted = self.fitted
+        return tuple((term, tuple(term.design_columns(fitted))) for term in self.basis.terms)
+
+    @cached_property
+    def _number_columns(self) -> tuple[DesignColumn, ...]:
+        """The design columns of `Encoded.numbers`."""
+        numeric = [each for column in self.numeric for each in column.design_columns]
+        return (*numeric, *(each for _, columns in self.derived for each in columns))
+
+    @cached_property
+    def _design_columns(self) -> tuple[DesignColumn, ...]:
+        """All design columns, kept or not."""
+        constant = [DesignColumn(INTERCEPT, frozenset())] if self.intercept else []
+        levels = [each for column in self.categorical for each in column.design_columns]
+        return (*constant, *self._number_columns, *levels)
+
+    @property
+    def width(self) -> int:
+        """Number of all design columns, kept or not."""
+        return len(self._design_columns)
+
     @cached_property
     def all_names(self) -> tuple[str, ...]:
         """Names of all design columns, all different."""
-        names = [INTERCEPT] if self.intercept else []
-        for numeric in self.numeric:
-            names.extend(numeric.design_names)
-        names.extend(column.name for column in self._derived_columns)
-        for categorical in self.categorical:
-            names.extend(categorical.design_names)
-        return _distinct(names)
+        return _distinct([column.name for column in self._design_columns])
 
     @cached_property
     def kept_columns(self) -> tuple[int, ...]:
@@ -83,24 +101,129 @@ class FeatureMap:
         return tuple(range(self.width)) if self.kept is None else self.kept
 
     @property
-    def constant(self) -> int | None:
-        """Place of the intercept among the kept columns; None where other columns span it."""
-        return 0 if self.intercept and self.kept_columns[:1] == (0,) else None
-
-    @property
     def names(self) -> tuple[str, ...]:
         """Names of the kept design columns."""
         return tuple(self.all_names[index] for index in self.kept_columns)
 
     @property
-    def width(self) -> int:
-        """Number of all design columns, kept or not."""
-        return len(self.all_names)
+    def constant(self) -> int | None:
+        """Place of the intercept among the kept columns; None where other columns span it."""
+        return 0 if self.intercept and self.kept_columns[:1] == (0,) else None
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the raw columns that rows must have."""
-        return (*(c.name for c in self.numeric), *(c.name for c in self.categorical))
+    def degrees(self) -> tuple[int, ...]:
+        """Of every kept column: 0 for a raw one, 1 for a spline, 2 for an interaction or a wave."""
+        return tuple(self._design_columns[index].degree for index in self.kept_columns)
+
+    @cached_property
+    def kept_places(self) -> NDArray[np.intp]:
+        """The place of every design column among the kept ones; −1 if it is left out."""
+        places = np.full(self.width, -1)
+        places[list(self.kept_columns)] = np.arange(len(self.kept_columns))
+        places.flags.writeable = False
+        return places
+
+    @cached_property
+    def scales(self) -> NDArray[np.float64]:
+        """Design value = integer code × scale; 1.0 for intercept, indicators and one-hot."""
+        scales = np.array([column.scale for column in self._design_columns])
+        scales.flags.writeable = False
+        return scales
+
+    @cached_property
+    def kept_scales(self) -> NDArray[np.float64]:
+        """The scales of the kept design columns, in the order of `kept_columns`."""
+        scales = self.scales[list(self.kept_columns)]
+        scales.flags.writeable = False
+        return scales
+
+    @cached_property
+    def reach(self) -> NDArray[np.float64]:
+        """No entry of `Encoded.numbers` of a fitted row is larger in absolute value."""
+        return np.array([column.reach for column in self._number_columns])
+
+    @cached_property
+    def number_columns(self) -> tuple[int, ...]:
+        """Design positions of the columns of `Encoded.numbers`."""
+        first = int(self.intercept)
+        return tuple(range(first, first + len(self._number_columns)))
+
+    @property
+    def derived_positions(self) -> range:
+        """Design positions of what the basis derives."""
+        stop = int(self.intercept) + len(self._number_columns)
+        return range(stop - sum(len(columns) for _, columns in self.derived), stop)
+
+    @property
+    def category_sizes(self) -> tuple[int, ...]:
+        """Number of design columns of each categorical block."""
+        return tuple(column.size for column in self.categorical)
+
+    @property
+    def category_offsets(self) -> tuple[int, ...]:
+        """Design position of the first column of each categorical block."""
+        return tuple(block.start for block in self.category_blocks)
+
+    @property
+    def category_blocks(self) -> tuple[slice, ...]:
+        """Design positions of each categorical block."""
+        blocks, first = [], self.derived_positions.stop
+        for size in self.category_sizes:
+            blocks.append(slice(first, first + size))
+            first += size
+        return tuple(blocks)
+
+    @cached_property
+    def joint_codes(self) -> JointCategoryCodes:
+        """Which categories share a code when rows are encoded."""
+        return JointCategoryCodes.of(self.category_sizes)
+
+    def keep(self, indices: Sequence[int]) -> FeatureMap:
+        """Return the map whose design has only these design columns, in increasing order."""
+        chosen = sorted({int(index) for index in indices})
+        if not chosen or chosen[0] < 0 or chosen[-1] >= self.width:
+            raise InputError(f"keep needs design columns among 0 to {self.width - 1}")
+        return replace(self, kept=tuple(chosen))
+
+    def select(self, columns: Sequence[str]) -> tuple[FeatureMap, NDArray[np.bool_]]:
+        """Return the map of these raw columns, and which of our kept columns it keeps.
+
+        The intercept stays, and columns stand in our order.
+        """
+        unknown = [name for name in columns if name not in self.columns]
+        if unknown:
+            shown = ", ".join(map(repr, unknown[:5]))
+            known = ", ".join(self.columns[:20])
+            raise InputError(f"`columns` names {shown}, which the release lacks; it has {known}")
+        small = replace(
+            self,
+            numeric=tuple(column for column in self.numeric if column.name in columns),
+            categorical=tuple(column for column in self.categorical if column.name in columns),
+            kept=None,
+            basis=self.basis.select(columns),
+        )
+        chosen = np.array([column.owners.issubset(columns) for column in self._design_columns])
+        mask = chosen[list(self.kept_columns)]
+        places = np.cumsum(chosen) - 1
+        return small.keep(places[list(self.kept_columns)][mask].tolist()), mask
+
+    @property
+    def packed_form(self) -> object:
+        """All that packed rows depend on: a basis is derived after unpacking."""
+        return self.numeric, self.categorical
+
+    @property
+    def encoded_form(self) -> object:
+        """All that encoded rows depend on."""
+        return self.numeric, self.categorical, self.basis
+
+    def encoder(self) -> Encoder:
+        """Return an encoder for one thread, with the kernels that suit the number of rows."""
+        return Encoder(self, kernels_for(self.rows))
+
+    def encode(self, batch: pa.RecordBatch) -> Encoded:
+        """Return the rows of a batch as exact integers; extra columns are ignored."""
+        return Encoder(self)(batch)
 
     @property
     def na(self) -> tuple[str, ...] | None:
@@ -121,145 +244,8 @@ class FeatureMap:
             "na": self.na,
         }
 
-    @cached_property
-    def derived(self) -> tuple[tuple[Term, tuple[DerivedColumn, ...]], ...]:
-        """The terms of the basis, each with its design columns."""
-        fitted = self.fitted
-        return tuple((term, tuple(term.derived(fitted))) for term in self.basis.terms)
-
-    @property
-    def fitted(self) -> FittedColumns:
-        """The columns by name, for terms."""
-        return FittedColumns.of(self.numeric, self.categorical)
-
-    @cached_property
-    def derived_positions(self) -> range:
-        """Design positions of what the basis derives."""
-        plain = sum(len(column.design_names) for column in self.numeric)
-        first = int(self.intercept) + plain
-        return range(first, first + len(self._derived_columns))
-
-    @property
-    def degrees(self) -> tuple[int, ...]:
-        """Of every kept column: 0 for a raw one, 1 for a spline, 2 for an interaction or a wave."""
-        first = self.derived_positions.start
-        splines = range(first, first + sum(len(term.knots) for term in self.basis.splines))
-        return tuple(
-            1 if position in splines else 2 * (position in self.derived_positions)
-            for position in self.kept_columns
-        )
-
-    @cached_property
-    def number_columns(self) -> tuple[int, ...]:
-        """Design positions of the columns of `Encoded.numbers`."""
-        return tuple(range(int(self.intercept), self.derived_positions.stop))
-
-    @cached_property
-    def reach(self) -> NDArray[np.float64]:
-        """No entry of `Encoded.numbers` of a fitted row is larger in absolute value."""
-        plain = [
-            r for column in self.numeric for r in (column.reach, 1.0)[: len(column.design_names)]
-        ]
-        return np.array([*plain, *(column.reach for column in self._derived_columns)])
-
-    @property
-    def category_sizes(self) -> tuple[int, ...]:
-        """Number of design columns of each categorical block."""
-        return tuple(column.size for column in self.categorical)
-
-    @cached_property
-    def joint_codes(self) -> JointCategoryCodes:
-        """Which categories share a code when rows are encoded."""
-        return JointCategoryCodes.of(self.category_sizes)
-
-    @property
-    def category_offsets(self) -> tuple[int, ...]:
-        """Design position of the first column of each categorical block."""
-        first = self.derived_positions.stop
-        ends = np.cumsum((first, *self.category_sizes))
-        return tuple(int(end) for end in ends[:-1])
-
-    @property
-    def category_blocks(self) -> tuple[slice, ...]:
-        """Design positions of each categorical block."""
-        blocks = zip(self.category_offsets, self.category_sizes, strict=True)
-        return tuple(slice(first, first + size) for first, size in blocks)
-
-    @cached_property
-    def kept_places(self) -> NDArray[np.intp]:
-        """The place of every design column among the kept ones; −1 if it is left out."""
-        places = np.full(self.width, -1)
-        places[list(self.kept_columns)] = np.arange(len(self.kept_columns))
-        places.flags.writeable = False
-        return places
-
-    @cached_property
-    def scales(self) -> NDArray[np.float64]:
-        """Design value = integer code × scale; 1.0 for intercept, indicators and one-hot."""
-        scales = np.ones(self.width)
-        for column, position in zip(self.numeric, self._numeric_positions, strict=True):
-            scales[position] = column.scale
-        scales[list(self.derived_positions)] = [column.scale for column in self._derived_columns]
-        scales.flags.writeable = False
-        return scales
-
-    @cached_property
-    def kept_scales(self) -> NDArray[np.float64]:
-        """The scales of the kept design columns, in the order of `kept_columns`."""
-        scales = self.scales[list(self.kept_columns)]
-        scales.flags.writeable = False
-        return scales
-
-    def keep(self, indices: Sequence[int]) -> FeatureMap:
-        """Return the map whose design has only these design columns, in increasing order."""
-        chosen = sorted({int(index) for index in indices})
-        if not chosen or chosen[0] < 0 or chosen[-1] >= self.width:
-            raise InputError(f"keep needs design columns among 0 to {self.width - 1}")
-        return replace(self, kept=tuple(chosen))
-
-    def select(self, columns: Sequence[str]) -> tuple[FeatureMap, NDArray[np.bool_]]:
-        """The map of these raw columns and the intercept, and which kept columns of ours it keeps.
-
-        Theirs stand in our order.
-        """
-        unknown = [name for name in columns if name not in self.columns]
-        if unknown:
-            shown = ", ".join(map(repr, unknown[:5]))
-            known = ", ".join(self.columns[:20])
-            raise InputError(f"`columns` names {shown}, which the release lacks; it has {known}")
-        small = replace(
-            self,
-            numeric=tuple(column for column in self.numeric if column.name in columns),
-            categorical=tuple(column for column in self.categorical if column.name in columns),
-            kept=None,
-            basis=self.basis.select(columns),
-        )
-        chosen = [owners.issubset(columns) for owners in self._owners]
-        places = np.cumsum(chosen) - 1
-        kept = [position for position in self.kept_columns if chosen[position]]
-        mask = np.array([chosen[position] for position in self.kept_columns])
-        return small.keep([int(places[position]) for position in kept]), mask
-
-    @property
-    def packed_form(self) -> object:
-        """All that packed rows depend on: a basis is derived after unpacking."""
-        return self.numeric, self.categorical
-
-    @property
-    def encoded_form(self) -> object:
-        """All that encoded rows depend on."""
-        return self.numeric, self.categorical, self.basis
-
-    def encoder(self) -> Encoder:
-        """Return an encoder for one thread, with the kernels that suit the number of rows."""
-        return Encoder(self, kernels_for(self.rows))
-
-    def encode(self, batch: pa.RecordBatch) -> Encoded:
-        """Return the rows of a batch as exact integers; extra columns are ignored."""
-        return Encoder(self)(batch)
-
     def batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
-        """The raw columns of a source, a path, a batch or a frame, some rows at a time."""
+        """Return the raw columns of a source, a path, a batch or a frame, some rows at a time."""
         if isinstance(rows, Source):
             return rows.feature_batches(self.columns)
         options = TextOptions(column_formats=self.spelt, na=self.na)
@@ -284,8 +270,8 @@ class FeatureMap:
         """Return the kept design columns of encoded rows, dense, before their scales."""
         place = self.kept_places
         dense = np.zeros((encoded.rows, len(self.kept_columns)))
-        if self.intercept and place[0] >= 0:
-            dense[:, place[0]] = 1.0
+        if self.constant is not None:
+            dense[:, self.constant] = 1.0
         for index, position in enumerate(self.number_columns):
             if place[position] >= 0:
                 dense[:, place[position]] = encoded.numbers[:, index]
@@ -304,22 +290,15 @@ class FeatureMap:
         units; numbers in products are less their means. Exact for x on the grid, else within half a
         step.
         """
-        kept = self.kept_columns
-        added = self.intercept and self.constant is None
-        names = ((INTERCEPT,) if added else ()) + self.names
-        matrix = np.eye(len(names))[:, int(added) :]
-        for column, position in zip(self.numeric, self._numeric_positions, strict=True):
-            if position not in kept:
-                continue
-            at = kept.index(position)
-            matrix[at + int(added), at] = column.scale / column.step
-            if self.intercept:
-                matrix[0, at] = -column.centre * column.scale
-        for derived, position in zip(self._derived_columns, self.derived_positions, strict=True):
-            if position in kept:
-                at = kept.index(position)
-                matrix[at + int(added), at] = derived.slope
-        return names, matrix
+        columns = [self._design_columns[position] for position in self.kept_columns]
+        slopes = np.diag([column.slope for column in columns])
+        if not self.intercept:
+            return self.names, slopes
+        offsets = np.array([column.offset for column in columns])
+        if self.constant is None:  # then it is no design column, but has a value in raw units
+            return (INTERCEPT, *self.names), np.vstack([offsets, slopes])
+        slopes[0] += offsets
+        return self.names, slopes
 
     def to_json(self) -> dict[str, Any]:
         """Return the map as plain JSON values; `from_json` gives an equal map back."""
@@ -340,51 +319,42 @@ class FeatureMap:
         """Read what `to_json` wrote; a DataError if it is something else."""
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise DataError(f"features: not a {_FORMAT} document; restore the original file")
-        document = _LATER | document
-        check_fields(document, _DOCUMENT, "features")
+        check_fields(document, _DOCUMENT, "features", _DOCUMENT_LATER)
         kept = document["kept"]
         if kept is not None and kept != sorted(set(kept)):
             raise DataError("features: kept must be increasing; restore the original file")
-        result = cls(
+        features = cls(
             document["rows"],
             document["intercept"],
             tuple(map(NumericColumn.from_json, document["numeric"])),
             tuple(map(CategoricalColumn.from_json, document["categorical"])),
             tuple(document["notes"]),
-            spelt=document["spelt"],
-            basis=Basis.from_json(document["basis"]),
+            spelt=document.get("spelt", {}),
+            basis=Basis.from_json(document.get("basis", {})),
         )
-        result.check_basis()
-        return result if kept is None else result.keep(kept)
-
-    def check_basis(self) -> None:
-        """Refuse terms of columns or levels that are not there."""
         try:
-            self.derived  # noqa: B018
+            features.derived  # noqa: B018
         except (KeyError, IndexError):
             raise DataError(
                 "features: the basis is of other columns; restore the original file"
             ) from None
+        return features if kept is None else features.keep(kept)
 
-    @cached_property
-    def _derived_columns(self) -> tuple[DerivedColumn, ...]:
-        return tuple(column for _, columns in self.derived for column in columns)
 
-    @cached_property
-    def _owners(self) -> tuple[frozenset[str], ...]:
-        """The raw columns that every design column is made of; none for the intercept."""
-        owners = [frozenset[str]()] * self.intercept
-        for numeric in self.numeric:
-            owners += [frozenset([numeric.name])] * len(numeric.design_names)
-        owners += [column.owners for column in self._derived_columns]
-        for categorical in self.categorical:
-            owners += [frozenset([categorical.name])] * categorical.size
-        return tuple(owners)
-
-    @cached_property
-    def _numeric_positions(self) -> tuple[int, ...]:
-        sizes = [len(column.design_names) for column in self.numeric]
-        return tuple(int(self.intercept) + sum(sizes[:index]) for index in range(len(sizes)))
+_DOCUMENT: dict[str, Check] = {
+    "format": is_text,
+    "rows": is_count,
+    "intercept": is_flag,
+    "numeric": list_of(lambda item: isinstance(item, dict)),
+    "categorical": list_of(lambda item: isinstance(item, dict)),
+    "notes": list_of(is_text),
+    "kept": optional(list_of(is_count)),
+}
+_DOCUMENT_LATER: dict[str, Check] = {
+    "spelt": is_column_formats,
+    "basis": lambda value: isinstance(value, dict),
+}
+"""Fields that files written before do not have."""
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 """`fit_features`: choose grids, levels and names from the features alone.
 
-    1. one pass: extremes, level counts and tails of every column           -> _first_pass
+    1. one pass: extremes, level counts and tails of every column           -> type_statistics
     2. column types: numbers, categories or ids                             -> _keep_typed
     3. numbers: clip at public quantiles, choose grids; one pass sums codes -> _fit_numbers
     4. categories: merge rare levels                                        -> _fit_categories
-    5. one more pass if a basis is asked for                                -> basis_fit.with_basis
+    5. one more pass if a basis is asked for                                -> with_basis
 
 Every statistic is an exact sum, an order statistic or a count, so the map is the same bytes for
 any batch size, file layout or thread count.
@@ -19,33 +19,15 @@ from dataclasses import dataclass, replace
 from labeldp.data.columns import MOST_COLUMNS, Column, check_breadth
 from labeldp.data.source import Source
 from labeldp.errors import DataError, at_least
-from labeldp.features.basis import LINEAR, PAIR_COLUMNS, BasisSpec
-from labeldp.features.basis_fit import with_basis
-from labeldp.features.column_stats import (
-    Extremes,
-    GridSums,
-    Levels,
-    LevelsAndRanges,
-    Sums,
-    TailQuantiles,
-    TailValues,
-)
-from labeldp.features.column_type import infer_column_type
+from labeldp.features import notes as forms
+from labeldp.features.basis import LINEAR, PAIR_COLUMNS, BasisSpec, with_basis
+from labeldp.features.column_stats import ColumnStatistics, Extremes, Levels, Sums, Tails
+from labeldp.features.column_type import infer_column_type, type_statistics
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
-from labeldp.features.grid import Grid
-from labeldp.features.notes import (
-    CODES,
-    CONSTANT,
-    EMPTY,
-    LEFT_OUT,
-    ONE_LEVEL,
-    OUTLIERS,
-    FeatureNote,
-)
 from labeldp.features.rare_levels import merge_levels
-from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
+from labeldp.features.winsor import OTHERS, Winsor, winsor_notes
 from labeldp.passes.accumulator import RunPass, run_in_order
 
 
@@ -122,17 +104,24 @@ def fit_features(
         intercept, log = model.intercept, model.log
     run_pass = run_pass or run_in_order
     options = _NumberOptions(intercept, indicators, standardise, Winsor.of(winsor), frozenset(log))
-    check_names("winsor", options.winsor.named, source.columns)
-    check_names("log", log, source.columns)
+    _check_names("winsor", options.winsor.shares.keys() - {OTHERS}, source)
+    _check_names("log", log, source)
     columns = [
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]
     check_breadth(len(columns))
-    stats, tails = _first_pass(source, columns, options.winsor, run_pass)
+    # How deep tails must be known depends on the number of rows, which a CSV file does not tell.
+    rows, depths = source.total_rows, None
+    if rows is not None:
+        numbers = {column.name: rows for column in columns if column.kind != "categorical"}
+        depths = options.winsor.depths(numbers)
+    wanted = type_statistics(columns, rows, source.reader.format, depths)
+    stats = run_pass("levels and ranges", source, wanted)
     if min_count is None:
         min_count = math.isqrt(stats.rows)
-    notes: list[FeatureNote] = []
+    notes: list[str] = []
     _keep_typed(columns, stats, min_count, notes)
+    tails = None if rows is None else stats.tails
     numeric = _fit_numbers(source, stats.extremes, tails, options, notes, run_pass)
     categorical = _fit_categories(source, stats.levels, min_count, notes)
     if not numeric and not categorical:
@@ -144,27 +133,21 @@ def fit_features(
     return features
 
 
-def _first_pass(
-    source: Source, columns: Sequence[Column], winsor: Winsor, run_pass: RunPass
-) -> tuple[LevelsAndRanges, TailValues | None]:
-    """Return extremes and level counts, and the tails; None if their depth is not known yet.
-
-    How deep tails must be known depends on the number of rows, which a CSV file does not tell.
-    """
-    rows = source.total_rows
-    stats = LevelsAndRanges(columns, rows, source.reader.format)
-    if rows is None:
-        return run_pass("levels and ranges", source, stats), None
-    numbers = {column.name: rows for column in columns if column.kind != "categorical"}
-    depths = winsor.depths(numbers)
-    if not depths:
-        return run_pass("levels and ranges", source, stats), {}
-    tails = TailQuantiles(source.names, depths, keep=True)
-    return run_pass("levels and ranges", source, stats, tails)
+def _check_names(option: str, names: Iterable[str], source: Source) -> None:
+    """Refuse names that are of no feature, or of a category."""
+    kinds = {column.name: column.kind for column in source.columns}
+    for name in names:
+        if name not in kinds:
+            raise DataError(f"`{option}` names {name!r}, which is no feature column; correct it")
+        if kinds[name] == "categorical":
+            raise DataError(
+                f"`{option}` names {name!r}, which is a category; declare it `numeric` or leave "
+                f"it out"
+            )
 
 
 def _keep_typed(
-    columns: Iterable[Column], stats: LevelsAndRanges, min_count: int, notes: list[FeatureNote]
+    columns: Iterable[Column], stats: ColumnStatistics, min_count: int, notes: list[str]
 ) -> None:
     """Leave every column in `stats.extremes` or `stats.levels` by its type, ids in neither."""
     extremes, levels = stats.extremes, stats.levels
@@ -177,110 +160,105 @@ def _keep_typed(
         if inferred.kind != "category":
             levels.pop(name, None)
         if inferred.kind == "id":
-            notes.append(LEFT_OUT.say(name=name, why=inferred.why, way=option))
+            notes.append(forms.LEFT_OUT.format(name=name, id=inferred.why, option=option))
         elif inferred.kind == "category" and column.undecided:
-            notes.append(CODES.say(name=name, why=inferred.why))
+            notes.append(forms.CODES.format(name=name, codes=inferred.why))
 
 
 def _fit_numbers(
     source: Source,
     extremes: dict[str, Extremes],
-    tails: TailValues | None,
+    tails: dict[str, Tails] | None,
     options: _NumberOptions,
-    notes: list[FeatureNote],
+    notes: list[str],
     run_pass: RunPass,
 ) -> list[NumericColumn]:
+    """Clip and choose grids, then centre and scale by the sums of codes, which take a pass."""
     varying = {
         name: each for name, each in extremes.items() if not _is_constant(each, options, notes)
     }
     if not varying:
         return []
+    format = source.reader.format
     if tails is None:
         depths = options.winsor.depths({name: each.numbers for name, each in varying.items()})
-        tails = run_pass("tails", source, TailQuantiles(tuple(depths), depths)) if depths else {}
+        wanted = {name: Tails(name, depth) for name, depth in depths.items()}
+        tails = {}
+        if wanted:
+            deep = ColumnStatistics(tuple(wanted), format, tails=wanted)
+            tails = run_pass("tails", source, deep).tails
     ranges = {
-        name: options.winsor.range(each, tails, Grid(0, name in options.log).entering)
+        name: options.winsor.range(each, tails, name in options.log)
         for name, each in varying.items()
     }
     notes.extend(winsor_notes(ranges, varying))
-    empty = []
+    empty = {}
     for name, ends in ranges.items():
-        grid = Grid.within(
+        column = NumericColumn.with_grid(
+            name,
             ends.low,
             ends.high,
-            name,
             centred=options.intercept,
             log=name in options.log,
-            confined=ends.winsorised,
+            winsorised=ends.winsorised,
+            missing=varying[name].missing,
+            indicator=options.indicators and varying[name].missing > 0,
         )
-        # Codes that will be centred are counted from the lowest, which keeps sums small.
-        empty.append(Sums(name, grid, grid.code(ends.low) if options.intercept else 0))
-    sums = run_pass("numeric grids", source, GridSums(empty, source.reader.format))
-    return [
-        _numeric_column(varying[name], ranges[name], sums[name], options, notes) for name in varying
-    ]
+        empty[name] = Sums(column)
+    sums = run_pass(
+        "numeric grids", source, ColumnStatistics(tuple(empty), format, sums=empty)
+    ).sums
+    return [_centred(sums[name], options, notes) for name in varying]
 
 
-def _is_constant(extremes: Extremes, options: _NumberOptions, notes: list[FeatureNote]) -> bool:
+def _is_constant(extremes: Extremes, options: _NumberOptions, notes: list[str]) -> bool:
     """Return whether a column carries nothing; without an intercept a constant but 0 does."""
-    if extremes.empty:
-        notes.append(EMPTY.say(name=extremes.name))
+    if extremes.numbers == 0:
+        notes.append(forms.EMPTY.format(name=extremes.name))
         return True
     has_indicator = options.indicators and extremes.missing > 0
     varies = extremes.low < extremes.high
     if varies or has_indicator or (not options.intercept and extremes.low != 0):
         return False
-    notes.append(CONSTANT.say(name=extremes.name))
+    notes.append(forms.CONSTANT.format(name=extremes.name))
     return True
 
 
-def _numeric_column(
-    extremes: Extremes, ends: Range, sums: Sums, options: _NumberOptions, notes: list[FeatureNote]
-) -> NumericColumn:
-    mean, grid = sums.mean_code, sums.grid
+def _centred(sums: Sums, options: _NumberOptions, notes: list[str]) -> NumericColumn:
+    """Return the column with its mean and its scale."""
+    column, mean = sums.column, sums.mean_code
     centre = mean if options.intercept else 0
     spread = sums.spread(centre)
     if 0 < spread < 16:  # fewer than four bits of resolution
-        width = grid.entering(ends.high) - grid.entering(ends.low)
-        shown = {"width": f"{width:.3g}", "spread": f"{spread * grid.step:.3g}"}
-        notes.append(OUTLIERS.say(name=extremes.name, **shown))
-    return NumericColumn(
-        name=extremes.name,
-        exponent=grid.exponent,
-        centre=centre,
-        fill=mean - centre,
-        scale=1.0 / spread if options.standardise and spread > 0 else grid.step,
-        low=ends.low,
-        high=ends.high,
-        missing=extremes.missing,
-        indicator=options.indicators and extremes.missing > 0,
-        winsorised=ends.winsorised,
-        log=grid.log,
-    )
+        low, high = column.entering_range
+        width, shown = f"{high - low:.3g}", f"{spread * column.step:.3g}"
+        notes.append(forms.OUTLIERS.format(name=column.name, width=width, spread=shown))
+    scale = 1.0 / spread if options.standardise and spread > 0 else column.step
+    return replace(column, centre=centre, fill=mean - centre, scale=scale)
 
 
 def _fit_categories(
-    source: Source, levels: dict[str, Levels], min_count: int, notes: list[FeatureNote]
+    source: Source, levels: dict[str, Levels], min_count: int, notes: list[str]
 ) -> list[CategoricalColumn]:
     columns = []
     for name in source.names:
         if name not in levels:
             continue
-        column = merge_levels(name, levels[name].checked(), min_count, notes)
+        levels[name].check_limit()
+        column = merge_levels(name, levels[name].counts, min_count, notes)
         if column.size > 1:
             columns.append(column)
         else:
-            notes.append(ONE_LEVEL.say(name=name))
+            notes.append(forms.ONE_LEVEL.format(name=name))
     return columns
 
 
-def _check_width(result: FeatureMap) -> None:
-    if result.width <= MOST_COLUMNS:
+def _check_width(features: FeatureMap) -> None:
+    if features.width <= MOST_COLUMNS:
         return
-    sizes: Iterable[tuple[int, str]] = ((c.size, c.name) for c in result.categorical)
-    biggest = sorted(sizes, reverse=True)[:3]
+    biggest = sorted(((c.size, c.name) for c in features.categorical), reverse=True)[:3]
     shown = ", ".join(f"{name!r} ({size})" for size, name in biggest) or "the numeric columns"
     raise DataError(
-        f"the features make {result.width} design columns, more than {MOST_COLUMNS}; most come "
+        f"the features make {features.width} design columns, more than {MOST_COLUMNS}; most come "
         f"from {shown}: raise `min_count` or drop columns"
     )

@@ -4,15 +4,15 @@ The operators are those of Wilkinson and Rogers, as in R and patsy: `a + b`, `a:
 `a*b` (both and their product), `-` takes out, `.` is every column (except those inside a `log()`),
 brackets group, `1` and `0` are the constant and none. Functions: spline, log, C, fourier.
 
-Why not formulaic: it depends on pandas, which labeldp does not need otherwise, and only its parser
-could be used, since a term here stands for whole numbers on public grids (`terms.py`), not for
-doubles that a library computes.
+Python's own parser reads the terms: its `+ - * **` have the precedence of `+ - * :`, and names are
+replaced by placeholders first. formulaic would bring pandas into every installation.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NoReturn
@@ -22,12 +22,9 @@ from labeldp.data.source import Source
 from labeldp.errors import InputError
 from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, BasisSpec, Pair, checked_count
 
-_TOKEN = re.compile(r"\s*(?:(`[^`]+`)|([^\W\d][\w.]*)|(\d+)|([-+*:~().,]))")
+_TOKEN = re.compile(r"(`[^`]+`|[^\W\d][\w.]*)|\d+|[-+*:~().,]|\s+|(.)")
 _KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"
-_ONE = "1"
-"""The constant, among terms; no column can be called so without backticks."""
-_DEEPEST = 50
-"""Nested parentheses."""
+_EVERY = "_every"
 
 
 @dataclass(frozen=True, order=True)
@@ -43,6 +40,9 @@ class Atom:
 Term = tuple[Atom, ...]
 FormulaTerms = dict[Term, None]
 """In the order in which they are written."""
+_ONE: Term = (Atom(""),)
+"""The constant; no column has an empty name here."""
+_ZERO: Term = ()
 
 
 @dataclass(frozen=True)
@@ -62,26 +62,34 @@ class Formula:
     @classmethod
     def of(cls, text: str, names: Sequence[str] | None = None) -> Formula:
         """Parse a formula for a table of these columns; without them only check its grammar."""
-        label, terms, waves = _Parser(text, names).formula()
-        intercept = (Atom(_ONE),) in terms
-        atoms = [atom for term in terms for atom in term if atom.column != _ONE]
+        parser = _Parser(text, names)
+        terms = dict(parser.terms)
+        intercept = _ONE in terms
+        terms.pop(_ONE, None)
+        atoms = [atom for term in terms for atom in term]
+        if any(atom.column == parser.label for atom in atoms):
+            raise InputError(f"`formula` has the label {parser.label!r} on both sides; take it out")
         _check_forms(atoms)
-        columns = dict.fromkeys(
-            term[0].column for term in terms if len(term) == 1 and term[0].column != _ONE
-        )
-        order = list(columns) if names is None else [name for name in names if name in columns]
-        pairs = tuple((a.column, b.column) for a, b in (t for t in terms if len(t) == 2))
-        _check_main_effects(pairs, columns)
-        if names is not None and not columns:
-            raise InputError("`formula` leaves no column to regress on; name one")
+        columns = list(dict.fromkeys(term[0].column for term in terms if len(term) == 1))
+        pairs = tuple((term[0].column, term[1].column) for term in terms if len(term) == 2)
+        for left, right in pairs:
+            for name in {left, right}.difference(columns):
+                raise InputError(
+                    f"`formula` has {left}:{right} without {name}; columns join the design with "
+                    f"their products: write {left}*{right}"
+                )
+        if names is not None:
+            columns = [name for name in names if name in columns]
+            if not columns:
+                raise InputError("`formula` leaves no column to regress on; name one")
         return cls(
-            label,
-            tuple(order),
+            parser.label,
+            tuple(columns),
             tuple(dict.fromkeys(atom.column for atom in atoms if atom.log)),
             tuple(dict.fromkeys(atom.column for atom in atoms if atom.category)),
             tuple({atom.column: atom.knots for atom in atoms if atom.knots}.items()),
             pairs,
-            waves,
+            parser.waves,
             intercept,
         )
 
@@ -120,61 +128,93 @@ def named_label(data: Any, formula: str | None) -> str | None:
     return None if formula is None or isinstance(data, Source) else formula_label(formula)
 
 
-class _Parser:
-    """A recursive-descent parser.
+def _check_forms(atoms: Sequence[Atom]) -> None:
+    """Refuse a column in two forms: it stands in the design once."""
+    for name in {atom.column for atom in atoms}:
+        same = [atom for atom in atoms if atom.column == name]
+        if len({atom.log for atom in same}) > 1:
+            raise InputError(f"`formula` has {name!r} with log() and without; choose one for all")
+        if len({atom.knots for atom in same if atom.knots}) > 1:
+            raise InputError(f"`formula` bends {name!r} in two ways; choose one")
+        bent = any(atom.knots or atom.log for atom in same)
+        if bent and any(atom.category for atom in same):
+            raise InputError(f"`formula` has {name!r} as a category and as a number; choose one")
 
-    formula = label "~" sum           product = cross { "*" cross }
-    sum     = ["-"] product { ("+" | "-") product }
-    cross   = factor { ":" factor }   factor  = "(" sum ")" | "." | "0" | "1" | name | call
-    """
+
+class _Parser:
+    """Reads the label, the terms and the number of waves of a formula."""
 
     def __init__(self, text: str, names: Sequence[str] | None) -> None:
-        self._text, self._names, self._waves, self._depth = text, names, 0, 0
-        self._tokens = [*_tokens(text), ""]
-        ahead = zip(self._tokens, self._tokens[1:], self._tokens[2:], strict=False)
-        self._logged = [name.strip("`") for log, sign, name in ahead if (log, sign) == ("log", "(")]
+        self._text, self._names, self.waves = text, names, 0
+        self._placeholders: dict[str, str] = {}
+        tokens = [self._python(match) for match in _TOKEN.finditer(text)]
+        code = "".join(tokens)
+        label, tilde, right = code.partition("~")
+        self.label = self._placeholders.get(label.strip())
+        if not tilde or (label.strip() and self.label is None):
+            self._refuse("write a label as it is, ~ and terms: y ~ x + z")
+        try:
+            tree = ast.parse(right.strip(), mode="eval").body
+        except (SyntaxError, RecursionError, MemoryError):
+            self._refuse("it cannot be read; write a label, ~ and terms: y ~ x + spline(z)")
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+        self._logged = {
+            self._column(call.args[0]) for call in calls if self._column(call.func) == "log"
+        }
+        self.terms = self._sum(tree, {_ONE: None})
 
-    def formula(self) -> tuple[str | None, FormulaTerms, int]:
-        label = None if self._tokens[0] == "~" else self._name("the label")
-        if self._take("(") or not self._take("~"):
+    def _python(self, token: re.Match[str]) -> str:
+        """Return the Python text that stands for a token."""
+        if token[2]:
             raise InputError(
-                f"`formula` is {short_name(self._text)!r}; write a label as it is, ~ and terms: "
-                f"y ~ x + z"
+                f"`formula` holds {token[2]!r}, which is no sign of it; there are + - * : . ( ) "
+                f"and {_KNOWN}; other names go in backticks"
             )
-        terms = self._sum(FormulaTerms({(Atom(_ONE),): None}), label)
-        if self._tokens[0]:
-            self._refuse(f"{self._tokens[0]!r} stands where nothing can")
-        if any(atom.column == label for term in terms for atom in term):
-            raise InputError(f"`formula` has the label {label!r} on both sides; take it out")
-        return label, terms, self._waves
+        if token[1]:
+            placeholder = f"_{len(self._placeholders)}"
+            self._placeholders[placeholder] = token[1].strip("`")
+            return f" {placeholder} "
+        if token[0].isspace():
+            return " "
+        return {":": " ** ", "*": " * ", ".": f" {_EVERY} "}.get(token[0], token[0])
 
-    def _sum(self, terms: FormulaTerms, label: str | None) -> FormulaTerms:
-        minus = self._take("-")
-        if not minus:
-            self._take("+")
-        while True:
-            product = self._products(label)
+    def _sum(self, node: ast.expr, terms: FormulaTerms) -> FormulaTerms:
+        """Return the terms after those of a sum have joined or left them."""
+        signed = []
+        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            signed.append((isinstance(node.op, ast.Sub), node.right))
+            node = node.left
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            signed.append((isinstance(node.op, ast.USub), node.operand))
+        else:
+            signed.append((False, node))
+        for minus, part in reversed(signed):
+            others = self._terms(part)
             if minus:
-                terms = FormulaTerms({t: None for t in terms if not _is_removed(t, product)})
-            elif () in product:
-                terms.pop((Atom(_ONE),), None)
-            terms = terms if minus else FormulaTerms({**terms, **{t: None for t in product if t}})
-            if self._tokens[0] not in ("+", "-"):
-                return terms
-            minus = self._tokens.pop(0) == "-"
-
-    def _products(self, label: str | None) -> FormulaTerms:
-        terms = self._crossed(label)
-        while self._take("*"):
-            others = self._crossed(label)
-            terms = FormulaTerms({**terms, **others, **self._cross(terms, others)})
+                terms = {term: None for term in terms if not _is_removed(term, others)}
+                continue
+            if _ZERO in others:
+                terms.pop(_ONE, None)
+            terms = terms | {term: None for term in others if term}
         return terms
 
-    def _crossed(self, label: str | None) -> FormulaTerms:
-        terms = self._factor(label)
-        while self._take(":"):
-            terms = self._cross(terms, self._factor(label))
-        return terms
+    def _terms(self, node: ast.expr) -> FormulaTerms:
+        """Return the terms of a part of the formula."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            return self._sum(node, {})
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Pow):
+            ours, others = self._terms(node.left), self._terms(node.right)
+            crossed = self._cross(ours, others)
+            return ours | others | crossed if isinstance(node.op, ast.Mult) else crossed
+        if isinstance(node, ast.Constant) and node.value in (0, 1):
+            return {_ONE if node.value else _ZERO: None}
+        if isinstance(node, ast.Name) and node.id == _EVERY:
+            others_out = {self.label, *self._logged}
+            return {(Atom(name),): None for name in self._names or () if name not in others_out}
+        if isinstance(node, ast.Call) and self._column(node.func) == "fourier":
+            self.waves = self._count(FOURIER, node.args)
+            return {}
+        return {(self._atom(node),): None}
 
     def _cross(self, ours: FormulaTerms, others: FormulaTerms) -> FormulaTerms:
         crossed = FormulaTerms()
@@ -182,7 +222,7 @@ class _Parser:
             term = tuple(sorted({*left, *right}))
             if len(term) > 2:
                 self._refuse("products are of two columns, not of more")
-            if any(atom.column == _ONE for atom in term) or not left or not right:
+            if _ONE in (left, right) or _ZERO in (left, right):
                 self._refuse("the constant is no factor of a product")
             if len({atom.column for atom in term}) < len(term):
                 self._refuse("a product is of two different columns")
@@ -191,123 +231,44 @@ class _Parser:
             crossed[term] = None
         return crossed
 
-    def _factor(self, label: str | None) -> FormulaTerms:
-        if self._take("("):
-            self._depth += 1
-            if self._depth > _DEEPEST:
-                self._refuse(f"more than {_DEEPEST} parentheses stand in each other; take some out")
-            terms = self._sum(FormulaTerms(), label)
-            self._close()
-            self._depth -= 1
-            return terms
-        if self._take("."):
-            others = (name for name in self._names or () if name not in (label, *self._logged))
-            return FormulaTerms({(Atom(name),): None for name in others})
-        if self._tokens[0] in ("0", "1"):
-            return FormulaTerms({(Atom(_ONE),) if self._tokens.pop(0) == "1" else (): None})
-        name = self._name("a column")
-        return self._call(name) if self._take("(") else FormulaTerms({(self._atom(name),): None})
-
-    def _call(self, function: str) -> FormulaTerms:
-        if function == "fourier":
-            default = DEFAULT_COUNTS[FOURIER]
-            self._waves = default if self._tokens[0] == ")" else self._count(FOURIER)
-            self._close()
-            return FormulaTerms()
-        return FormulaTerms({(self._transformed(function),): None})
-
-    def _transformed(self, function: str) -> Atom:
-        """Parse the arguments of a function of one column, and the closing bracket."""
+    def _atom(self, node: ast.expr) -> Atom:
+        """Return a column, or a function of one."""
+        if not isinstance(node, ast.Call):
+            name = self._column(node)
+            if name is None:
+                self._refuse("a term is no column; write columns, their products and functions")
+            if self._names is not None and name not in self._names:
+                raise InputError(
+                    f"`formula` names {name!r}, which is no feature column; correct it, or put "
+                    f"other names in backticks"
+                )
+            return Atom(name)
+        function, (first, *rest) = self._column(node.func), node.args or [node.func]
         if function not in ("spline", "log", "C"):
             self._refuse(f"there is no {function}(); there are {_KNOWN}")
-        name = self._name(f"a column in {function}()")
-        inner = function == "spline" and name == "log" and self._take("(")
-        atom = self._transformed("log") if inner else self._atom(name)
-        if function == "spline":
-            knots = self._count(SPLINES) if self._take(",") else DEFAULT_COUNTS[SPLINES]
-            atom = replace(atom, knots=knots)
-        self._close()
-        return replace(atom, log=atom.log or function == "log", category=function == "C")
+        atom = self._atom(first)
+        if function == "spline" and not atom.category and not atom.knots:
+            return replace(atom, knots=self._count(SPLINES, rest))
+        if isinstance(first, ast.Call) or rest:
+            self._refuse(f"{function}() takes a column; there are {_KNOWN}")
+        return replace(atom, log=function == "log", category=function == "C")
 
-    def _count(self, part: str) -> int:
-        text = self._tokens.pop(0)
-        if not text.isdigit():
-            self._refuse(f"{text!r} stands where a number is needed")
-        return checked_count("formula", part, text)
+    def _count(self, part: str, arguments: Sequence[ast.expr]) -> int:
+        if not arguments:
+            return DEFAULT_COUNTS[part]
+        number = arguments[0].value if isinstance(arguments[0], ast.Constant) else None
+        if not isinstance(number, int) or len(arguments) > 1:
+            self._refuse(f"{part} take one number; there are {_KNOWN}")
+        return checked_count("formula", part, number)
 
-    def _atom(self, name: str) -> Atom:
-        if self._names is not None and name not in self._names:
-            raise InputError(
-                f"`formula` names {name!r}, which is no feature column; correct it, or put other "
-                f"names in backticks"
-            )
-        return Atom(name)
-
-    def _name(self, what: str) -> str:
-        token = self._tokens.pop(0)
-        if token.startswith("`"):
-            return token.strip("`")
-        if not re.match(r"[^\W\d]", token):
-            self._refuse(f"{what} is missing" if not token else f"{token!r} stands for {what}")
-        return token
-
-    def _take(self, sign: str) -> bool:
-        if self._tokens[0] != sign:
-            return False
-        self._tokens.pop(0)
-        return True
-
-    def _close(self) -> None:
-        if not self._take(")"):
-            self._refuse("')' is missing")
+    def _column(self, node: ast.expr) -> str | None:
+        return self._placeholders.get(node.id) if isinstance(node, ast.Name) else None
 
     def _refuse(self, why: str) -> NoReturn:
         raise InputError(f"`formula` is {short_name(self._text)!r}: {why}")
-
-
-def _tokens(text: str) -> Iterator[str]:
-    place, end = 0, len(text.rstrip())
-    while place < end:
-        match = _TOKEN.match(text, place)
-        if match is None:
-            sign = text[place:].strip()[0]
-            raise InputError(
-                f"`formula` holds {sign!r}, which is no sign of it; there are + - * : . ( ) and "
-                f"{_KNOWN}; other names go in backticks"
-            )
-        yield match.group(match.lastindex or 0)
-        place = match.end()
 
 
 def _is_removed(term: Term, gone: Iterable[Term]) -> bool:
     """Return whether `-` takes a term out: the same term, or any form of a plain column."""
     plain = {each[0].column for each in gone if len(each) == 1}
     return term in gone or (len(term) == 1 and term[0].column in plain)
-
-
-def _check_forms(atoms: Sequence[Atom]) -> None:
-    """Refuse a column in two forms: it stands in the design once."""
-    for atom in atoms:
-        same = [other for other in atoms if other.column == atom.column]
-        if any(other.log != atom.log for other in same):
-            raise InputError(
-                f"`formula` has {atom.column!r} with log() and without; choose one for all terms"
-            )
-        if len({other.knots for other in same if other.knots}) > 1:
-            raise InputError(f"`formula` bends {atom.column!r} in two ways; choose one")
-        bent = any(other.knots or other.log for other in same)
-        if bent and any(other.category for other in same):
-            raise InputError(
-                f"`formula` has {atom.column!r} as a category and as a number; choose one"
-            )
-
-
-def _check_main_effects(pairs: Sequence[Pair], columns: Iterable[str]) -> None:
-    """Refuse products without the columns that they are of."""
-    for left, right in pairs:
-        for name in (left, right):
-            if name not in columns:
-                raise InputError(
-                    f"`formula` has {left}:{right} without {name}; columns join the design with "
-                    f"their products: write {left}*{right}"
-                )

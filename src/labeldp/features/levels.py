@@ -19,9 +19,10 @@ from labeldp.data.columns import is_clock, is_moment, is_text
 from labeldp.errors import DataError
 from labeldp.kernels import Positions, positions
 
-_BEGINS_NUMBER = frozenset("0123456789+-.")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 """Those of Latin, Greek and Cyrillic letters, once they stand alone."""
+_YES_AND_NO = {"yes": "no", "y": "n", "true": "false", "t": "f", "1": "0", "on": "off"}
+OPPOSITES = _YES_AND_NO | {no: yes for yes, no in _YES_AND_NO.items()}
 
 
 def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
@@ -40,18 +41,23 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
 
 def names_of(dictionary: pa.Array) -> list[str | None]:
     """Return the text of every value of a dictionary; None where the value means missing."""
-    if is_text(dictionary.type):
+    kind = dictionary.type
+    if is_text(kind):
         return list(dictionary.to_pylist())
-    if is_moment(dictionary.type):
-        return [None if text is None else _moment(text) for text in _as_text(dictionary)]
-    if is_clock(dictionary.type):
+    if is_moment(kind):
+        texts = dictionary.cast(pa.string()).to_pylist()
+        return [None if text is None else _moment(text) for text in texts]
+    if is_clock(kind):
         return [None if value is None else str(value) for value in dictionary.to_pylist()]
     return [level_name(value) for value in dictionary.to_pylist()]
 
 
-def place_name(dictionary: pa.Array, place: int) -> str | None:
-    """Return the text at a position that `codes_of` gave."""
-    return None if place >= len(dictionary) else names_of(dictionary.slice(place, 1))[0]
+def _moment(text: str) -> str:
+    """Drop what a finer unit adds: fractions of zero, then midnight."""
+    text = text.rstrip("Z")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text.removesuffix(" 00:00:00")
 
 
 def level_name(value: Any) -> str | None:
@@ -62,10 +68,8 @@ def level_name(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    if isinstance(value, Decimal):
-        return _decimal(value)
     try:
-        number = float(value)
+        number = value if isinstance(value, Decimal) else float(value)
     except (TypeError, ValueError):
         raise DataError(
             f"a category holds a value of type {type(value).__name__}, which is neither text nor a "
@@ -73,38 +77,34 @@ def level_name(value: Any) -> str | None:
         ) from None
     if math.isnan(number):
         return None
-    return str(int(number)) if number.is_integer() else repr(number)
+    whole = math.isfinite(number) and number == int(number)
+    return str(int(number)) if whole else repr(float(number))
 
 
 def other_spelling(text: str) -> str | None:
     """Return how an unknown text would be spelt as a number or truth value: "3.0" as "3"."""
     if text.lower() in ("true", "false"):
         return text.lower()
-    if text.strip()[:1] not in _BEGINS_NUMBER:  # most unknown levels; saves the exception
+    if text.strip()[:1] not in "0123456789+-.":  # most unknown levels; saves the exception
         return None
     try:
         return level_name(float(text))
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
 
 
 def whole_number(text: str) -> int | None:
     """Return the whole number that a level is the name of: 7 of "7", but None of "007"."""
-    bare = text.removeprefix("-")
-    whole = bare.isascii() and bare.isdigit() and (bare == "0" or bare[0] != "0")
-    return int(text) if whole and len(bare) < 19 else None
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
+        return None
+    return int(text) if str(int(text)) == text else None
 
 
-def nearest_places(levels: Sequence[int], numbers: Iterable[int]) -> list[int]:
-    """Return for each number the place of the nearest of ascending levels; halfway, the lower."""
-    places = []
-    for number in numbers:
-        above = bisect_left(levels, number)
-        nearer = above and (
-            above == len(levels) or number - levels[above - 1] <= levels[above] - number
-        )
-        places.append(above - 1 if nearer else above)
-    return places
+def nearest_number(numbers: Sequence[int], number: int) -> int:
+    """Return the nearest of ascending numbers; halfway, the lower."""
+    above = bisect_left(numbers, number)
+    return min(numbers[max(0, above - 1) : above + 1], key=lambda each: abs(each - number))
 
 
 def spaced(text: str) -> str:
@@ -119,13 +119,25 @@ def folded(text: str) -> str:
     return spaced(text.casefold())
 
 
-YES_AND_NO = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"))
-_TRUTHS = {word: pair[0] for pair in zip(*YES_AND_NO, strict=True) for word in pair}
-
-
-def truth(text: str) -> str | None:
+def yes_or_no(text: str) -> str | None:
     """Return "yes" or "no" if a text is a word for one of them."""
-    return _TRUTHS.get(folded(text))
+    word = folded(text)
+    if word not in OPPOSITES:
+        return None
+    return "yes" if word in _YES_AND_NO else "no"
+
+
+Form = Callable[[str], str | None]
+
+
+def grouped(levels: Iterable[str], form: Form) -> dict[str, list[str]]:
+    """Return the levels by their form; those that have none are left out."""
+    groups: dict[str, list[str]] = {}
+    for level in levels:
+        shape = form(level)
+        if shape is not None:
+            groups.setdefault(shape, []).append(level)
+    return groups
 
 
 class Spellings:
@@ -137,53 +149,17 @@ class Spellings:
 
     def __init__(self, levels: Iterable[str]) -> None:
         known = list(levels)
-        truths = _once(known, truth) if len(known) == 2 else {}
-        self._forms: list[tuple[Callable[[str], str | None], dict[str | None, str]]] = [
-            (spaced, _once(known, spaced)),
-            (folded, _once(known, folded)),
-            (truth, truths if len(truths) == 2 else {}),
+        self._forms: list[tuple[Form, dict[str, list[str]]]] = [
+            (form, grouped(known, form)) for form in (spaced, folded)
         ]
+        answers = grouped(known, yes_or_no)
+        if len(known) == len(answers) == 2:
+            self._forms.append((yes_or_no, answers))
 
-    def of(self, text: str) -> str | None:
+    def level_of(self, text: str) -> str | None:
         """Return the level, if there is one."""
-        matches = (levels.get(form(text)) for form, levels in self._forms)
-        return next((level for level in matches if level is not None), None)
-
-
-def _once(levels: Iterable[str], form: Callable[[str], str | None]) -> dict[str | None, str]:
-    """Return the level of every form that only one of them has."""
-    groups = grouped(levels, form)
-    return {shape: group[0] for shape, group in groups.items() if len(group) == 1}
-
-
-def grouped(
-    levels: Iterable[str], form: Callable[[str], str | None]
-) -> dict[str | None, list[str]]:
-    """Return the levels by their form; those that have none are left out."""
-    groups: dict[str | None, list[str]] = {}
-    for level in levels:
-        shape = form(level)
-        if shape is not None:
-            groups.setdefault(shape, []).append(level)
-    return groups
-
-
-def _decimal(value: Decimal) -> str | None:
-    if value.is_nan():
+        for form, groups in self._forms:
+            levels = groups.get(form(text) or "", [])
+            if len(levels) == 1:
+                return levels[0]
         return None
-    if value == value.to_integral_value():
-        return str(int(value))
-    return repr(float(value))
-
-
-def _as_text(dictionary: pa.Array) -> list[str | None]:
-    texts: list[str | None] = dictionary.cast(pa.string()).to_pylist()
-    return texts
-
-
-def _moment(text: str) -> str:
-    """Drop what a finer unit adds: fractions of zero, then midnight."""
-    text = text.rstrip("Z")
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return text.removesuffix(" 00:00:00")

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features.columns import check_fields
-from labeldp.features.terms import DerivedColumn, FittedColumns, Numbers, RowValues, Writer
-from labeldp.io_util import Check, is_positive, is_text, is_whole, list_of
+from labeldp.features.columns import DesignColumn, check_fields
+from labeldp.features.terms import FittedColumns, Numbers, RowValues, Writer, rises
+from labeldp.io_util import Check, is_positive, is_text, is_whole
 
 SEED = "1"
 WIDTH = 2.0
@@ -49,8 +49,6 @@ _ROOT_12 = Fraction(math.sqrt(12))
 _ONE = 2**128
 _PI = 0x3243F6A8885A308D313198A2E03707344
 """π·2**128, rounded down."""
-
-Phases = NDArray[np.uint64]
 
 
 @cache
@@ -126,16 +124,36 @@ class RandomFourierFeatures:
     def owners(self) -> frozenset[str]:
         return frozenset(each.column for each in self.inputs)
 
-    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]:
+    def design_columns(self, fitted: FittedColumns) -> list[DesignColumn]:
         self._sizes(fitted)  # refuses columns that are not there
-        scale = math.sqrt(2) / AMPLITUDE
+        owners, scale, reach = self.owners, math.sqrt(2) / AMPLITUDE, float(AMPLITUDE)
         return [
-            DerivedColumn(f"wave {number}", scale, scale, float(AMPLITUDE), self.owners)
+            DesignColumn(f"wave {number}", owners, scale, scale, reach=reach, degree=2)
             for number in range(1, self.count + 1)
         ]
 
     def writer(self, fitted: FittedColumns) -> Writer:
-        return _Phases(self, fitted).write
+        waves = [
+            (np.uint64(phase), [np.array(by, np.uint64) for by in multipliers])
+            for phase, multipliers in self.draws(fitted)
+        ]
+
+        def write(rows: RowValues, out: Numbers) -> None:
+            values = [
+                each.shares(rows.number(each.column)).view(np.uint64)
+                if each.bends
+                else rows.levels(each.column)
+                for each in self.inputs
+            ]
+            phase = np.empty(len(out), np.uint64)
+            for wave, (first, multipliers) in enumerate(waves):
+                phase[:] = first
+                for each, value, by in zip(self.inputs, values, multipliers, strict=True):
+                    if by.any():  # most waves go through two columns of many
+                        phase += value * by[0] if each.bends else by[value]
+                out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
+
+        return write
 
     def draws(self, fitted: FittedColumns) -> Iterator[tuple[int, list[list[int]]]]:
         """Yield of every wave its first phase, and for each input what its shares are times.
@@ -203,46 +221,9 @@ def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]
         yield (summed - _SUMMED * (2**16 - 1) // 2).tolist(), int.from_bytes(part[-8:], "little")
 
 
-class _Phases:
-    """Writes the waves of encoded rows."""
-
-    def __init__(self, waves: RandomFourierFeatures, fitted: FittedColumns) -> None:
-        self._inputs = waves.inputs
-        self._waves = [
-            (
-                np.uint64(phase),
-                [
-                    (place, np.array(by, np.uint64))
-                    for place, by in enumerate(multipliers)
-                    if any(by)
-                ],
-            )
-            for phase, multipliers in waves.draws(fitted)
-        ]
-
-    def write(self, rows: RowValues, out: Numbers) -> None:
-        values = [
-            each.shares(rows.number(each.column)).view(np.uint64)
-            if each.bends
-            else rows.levels(each.column)
-            for each in self._inputs
-        ]
-        phase: Phases = np.empty(len(out), np.uint64)
-        for wave, (first, multipliers) in enumerate(self._waves):
-            phase[:] = first
-            for place, by in multipliers:
-                bends = self._inputs[place].bends
-                phase += values[place] * by[0] if bends else by[values[place]]
-            out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
-
-
-def _rises(value: Any) -> bool:
-    return list_of(is_whole)(value) and value == sorted(set(value)) and bool(value)
-
-
 _BENDS: dict[str, Check] = {
-    "bends": lambda value: _rises(value) and max(map(abs, value)) <= 2**20,
-    "levels": lambda value: _rises(value) and value[0] >= 0 and value[-1] <= LEVELS,
+    "bends": lambda value: rises(value) and max(map(abs, value)) <= 2**20,
+    "levels": lambda value: rises(value) and value[0] >= 0 and value[-1] <= LEVELS,
 }
 _WAVES: dict[str, Check] = {
     "seed": is_text,

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
 from labeldp.data.columns import to_float
 from labeldp.errors import InputError
-from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.columns import CategoricalColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.levels import codes_of, names_of
 
@@ -30,35 +30,32 @@ Unknown = Literal["base", "missing", "error"]
 
 
 def raw_schema(features: FeatureMap) -> pa.Schema:
-    """The columns that a feature map reads."""
+    """Return the schema of the columns that a feature map reads."""
     numbers = [pa.field(column.name, pa.float64(), nullable=False) for column in features.numeric]
     return pa.schema([*numbers, *(pa.field(c.name, pa.string()) for c in features.categorical)])
 
 
 def raw_columns(features: FeatureMap, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Those columns of a batch."""
-    numbers = [_numbers(batch.column(column.name), column.name) for column in features.numeric]
-    texts = [_texts(batch.column(column.name)) for column in features.categorical]
-    return pa.RecordBatch.from_arrays([*numbers, *texts], schema=raw_schema(features))
+    """Return those columns of a batch; one NaN and one zero, whatever their bits were."""
+    columns = []
+    for numeric in features.numeric:
+        values = to_float(batch.column(numeric.name), numeric.name) + 0.0
+        values[np.isnan(values)] = np.nan
+        columns.append(arrow_numbers(values))
+    for categorical in features.categorical:
+        dictionary, places = codes_of(batch.column(categorical.name))
+        columns.append(_texts([*names_of(dictionary), None], places))
+    return pa.RecordBatch.from_arrays(columns, schema=raw_schema(features))
 
 
-def _numbers(column: pa.Array, name: str) -> pa.Array:
-    """One NaN and one zero, whatever their bits were."""
-    values = to_float(column, name) + 0.0
-    values[np.isnan(values)] = np.nan
-    return arrow_numbers(values)
-
-
-def _texts(column: pa.Array) -> pa.Array:
-    dictionary, places = codes_of(column)
-    names = [*names_of(dictionary), None]  # null is the position past the end
-    there = np.array([name is not None for name in names])
-    words = arrow_words([name or "" for name in names], pa.string())
-    rows = arrow_numbers(np.asarray(places))
-    if not there[places].all():
-        missing = arrow_numbers((~there[places]).astype(np.uint8)).cast(pa.bool_())
-        rows = pc.if_else(missing, no_value(rows.type), rows)
-    return words.take(rows)
+def _texts(names: list[str | None], places: NDArray[Any]) -> pa.Array:
+    """Return names at these places as text; None is null."""
+    texts = arrow_words([name or "" for name in names], pa.string()).take(arrow_numbers(places))
+    absent = np.array([name is None for name in names])[places]
+    if not absent.any():
+        return texts
+    nulls = arrow_numbers(absent.astype(np.uint8)).cast(pa.bool_())
+    return pc.if_else(nulls, no_value(pa.string()), texts)
 
 
 @dataclass
@@ -77,66 +74,50 @@ class UnseenValueHandler:
             )
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with numbers in their ranges and no level that is unknown."""
+        """Return the batch with numbers in their ranges and no level that is unknown."""
         for column in self.features.numeric:
-            batch = self._confined(batch, column)
-        if self.unknown != "error":
-            for place, category in enumerate(self.features.categorical):
-                batch = self._known(batch, category, place)
+            at = batch.schema.get_field_index(column.name)
+            values = to_float(batch.column(at), column.name)
+            outside = int(np.sum((values < column.low) | (values > column.high)))
+            if outside:
+                self.outside_range[column.name] += outside
+                within = arrow_numbers(np.clip(values, column.low, column.high))
+                batch = batch.set_column(at, column.name, within)
+        if self.unknown == "error":
+            return batch
+        for category, block in zip(
+            self.features.categorical, self.features.category_blocks, strict=True
+        ):
+            at = batch.schema.get_field_index(category.name)
+            dictionary, places = codes_of(batch.column(at))
+            codes = category.table(dictionary)
+            strange = int(np.sum(codes[places] < 0))
+            if strange:
+                self.unknown_levels[category.name] += strange
+                replacement = self._replacement(category, block)
+                named = zip((*names_of(dictionary), None), codes, strict=True)
+                names = [replacement if code < 0 else name for name, code in named]
+                batch = batch.set_column(at, category.name, _texts(names, places))
         return batch
 
-    def _confined(self, batch: pa.RecordBatch, column: NumericColumn) -> pa.RecordBatch:
-        at = batch.schema.get_field_index(column.name)
-        values = to_float(batch.column(at), column.name)
-        outside = int(np.sum((values < column.low) | (values > column.high)))
-        if not outside:
-            return batch
-        self.outside_range[column.name] += outside
-        within = arrow_numbers(np.clip(values, column.low, column.high))
-        return batch.set_column(at, column.name, within)
-
-    def _known(
-        self, batch: pa.RecordBatch, column: CategoricalColumn, place: int
-    ) -> pa.RecordBatch:
-        at = batch.schema.get_field_index(column.name)
-        dictionary, positions = codes_of(batch.column(at))
-        strange = column.table(dictionary)[positions] < 0
-        if not strange.any():
-            return batch
-        self.unknown_levels[column.name] += int(strange.sum())
-        texts = arrow_words([name or "" for name in (*names_of(dictionary), None)], pa.string())
-        nulls = numpy_numbers(batch.column(at).is_null())
-        values = pc.if_else(_truths(nulls), _null(), texts.take(arrow_numbers(positions)))
-        values = pc.if_else(_truths(strange), self._stand_in(column, place), values)
-        return batch.set_column(at, column.name, values)
-
     def taken_as(self, name: str) -> Unknown:
-        """What unknown levels of a column count as: there may be no missing one to count as."""
-        column = next(each for each in self.features.categorical if each.name == name)
+        """Return what unknown levels count as: there may be no missing one to count as."""
+        column = self.features.fitted.categorical[name]
         return "missing" if self.unknown == "missing" and column.missing != "none" else "base"
 
+    def _replacement(self, column: CategoricalColumn, block: slice) -> str | None:
+        """Return the level that stands for unknown ones: the base is the one that was pruned."""
+        if self.taken_as(column.name) == "missing":
+            return None
+        pruned = np.flatnonzero(self.features.kept_places[block] < 0)
+        base = int(pruned[0]) if len(pruned) and pruned[0] < len(column.levels) else 0
+        return column.levels[base]
+
     def notes(self) -> Iterator[str]:
-        """What was changed, with counts."""
+        """Yield what was changed, with counts."""
         for name, count in self.unknown_levels.items():
             taken = self.taken_as(name)
             why = "" if taken == self.unknown else ": none was missing in the fitted rows"
             yield f"{name}: {count:,} rows have a level not seen before, taken as {taken}{why}"
         for name, count in self.outside_range.items():
             yield f"{name}: {count:,} numbers outside the public range, taken as its nearest end"
-
-    def _stand_in(self, column: CategoricalColumn, place: int) -> pa.Scalar:
-        """What an unknown level counts as."""
-        if self.taken_as(column.name) == "missing":
-            return _null()
-        block = self.features.category_blocks[place]
-        pruned = np.flatnonzero(self.features.kept_places[block] < 0)
-        base = int(pruned[0]) if len(pruned) and pruned[0] < len(column.levels) else 0
-        return arrow_words([column.levels[base]], pa.string())[0]
-
-
-def _truths(flags: NDArray[Any]) -> pa.Array:
-    return arrow_numbers(flags.astype(np.uint8)).cast(pa.bool_())
-
-
-def _null() -> pa.Scalar:
-    return pa.nulls(1, pa.string())[0]

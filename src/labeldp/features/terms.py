@@ -10,34 +10,24 @@ A code of a fitted row is at most 2**19 in absolute value, so c·c' is exact in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
+from labeldp.features.columns import (
+    LARGEST_CODE,
+    CategoricalColumn,
+    DesignColumn,
+    NumericColumn,
+    check_fields,
+)
 from labeldp.io_util import Check, is_count, is_text, is_whole, list_of
 from labeldp.kernels import Codes
 
-LARGEST_CODE = 2**19
 Numbers = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class DerivedColumn:
-    """One design column that a term makes."""
-
-    name: str
-    scale: float
-    """Design value = code × scale."""
-    slope: float
-    """What its coefficient is multiplied by to be one in original units."""
-    reach: float
-    """No code of a fitted row is larger in absolute value."""
-    owners: frozenset[str]
-    """The raw columns that it is made of."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +36,6 @@ class FittedColumns:
 
     numeric: Mapping[str, NumericColumn]
     categorical: Mapping[str, CategoricalColumn]
-
-    @classmethod
-    def of(
-        cls, numeric: Iterable[NumericColumn], categorical: Iterable[CategoricalColumn]
-    ) -> FittedColumns:
-        return cls({c.name: c for c in numeric}, {c.name: c for c in categorical})
 
 
 @dataclass(frozen=True)
@@ -75,16 +59,7 @@ class RowValues:
 
 
 Writer = Callable[[RowValues, Numbers], None]
-
-
-class Term(Protocol):
-    """Some design columns that are a function of others."""
-
-    @property
-    def owners(self) -> frozenset[str]: ...
-    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]: ...
-    def writer(self, fitted: FittedColumns) -> Writer:
-        """Return what writes the codes of its columns, for some rows, into an array."""
+"""Writes the codes of a term's columns, for some rows, into an array."""
 
 
 @dataclass(frozen=True)
@@ -99,30 +74,35 @@ class LinearSpline:
     def owners(self) -> frozenset[str]:
         return frozenset([self.column])
 
-    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]:
+    def design_columns(self, fitted: FittedColumns) -> list[DesignColumn]:
         column = fitted.numeric[self.column]
-        shown, slope = column.design_names[0], column.scale / column.step
-        reach = [column.reach + abs(knot) for knot in self.knots]
-        places = [(knot + column.centre) * column.step for knot in self.knots]
+        number = column.design_columns[0]
         return [
-            DerivedColumn(f"max(0, {shown} - {place:.6g})", column.scale, slope, most, self.owners)
-            for place, most in zip(places, reach, strict=True)
+            DesignColumn(
+                f"max(0, {number.name} - {(knot + column.centre) * column.step:.6g})",
+                self.owners,
+                number.scale,
+                number.slope,
+                reach=number.reach + abs(knot),
+                degree=1,
+            )
+            for knot in self.knots
         ]
 
     def writer(self, _fitted: FittedColumns) -> Writer:
-        return self._write
+        def write(rows: RowValues, out: Numbers) -> None:
+            codes = rows.number(self.column)
+            for place, knot in enumerate(self.knots):
+                np.maximum(codes - knot, 0.0, out=out[:, place])
 
-    def _write(self, rows: RowValues, out: Numbers) -> None:
-        codes = rows.number(self.column)
-        for place, knot in enumerate(self.knots):
-            np.maximum(codes - knot, 0.0, out=out[:, place])
+        return write
 
     def to_json(self) -> dict[str, Any]:
         return {"column": self.column, "knots": list(self.knots)}
 
     @classmethod
     def from_json(cls, entry: Any) -> LinearSpline:
-        check_fields(entry, _SPLINE, "features: hinges")
+        check_fields(entry, {"column": is_text, "knots": rises}, "features: hinges")
         return cls(entry["column"], tuple(entry["knots"]))
 
 
@@ -133,18 +113,19 @@ class Part:
     column: str
     level: int | None = None
 
-    def name(self, fitted: FittedColumns) -> str:
-        if self.level is not None:
-            return fitted.categorical[self.column].design_names[self.level]
-        column = fitted.numeric[self.column]
-        return f"({column.design_names[0]} - {column.centre * column.step:.6g})"
+    def design_column(self, fitted: FittedColumns) -> DesignColumn:
+        """Return the design column that the factor is."""
+        if self.level is None:
+            return fitted.numeric[self.column].design_columns[0]
+        return fitted.categorical[self.column].design_columns[self.level]
 
-    def size(self, fitted: FittedColumns) -> tuple[float, float, float]:
-        """Return scale, slope and reach."""
+    def name(self, fitted: FittedColumns) -> str:
+        """Return how the factor is shown: numbers are less their means."""
+        name = self.design_column(fitted).name
         if self.level is not None:
-            return 1.0, 1.0, 1.0
+            return name
         column = fitted.numeric[self.column]
-        return column.scale, column.scale / column.step, column.reach
+        return f"({name} - {column.centre * column.step:.6g})"
 
     def codes(self, rows: RowValues) -> Numbers:
         if self.level is None:
@@ -163,7 +144,7 @@ class Interaction:
     @classmethod
     def of(cls, left: Part, right: Part, fitted: FittedColumns) -> Interaction:
         """Return the product with the smallest shift that brings its codes within 2**19."""
-        most = left.size(fitted)[2] * right.size(fitted)[2]
+        most = left.design_column(fitted).reach * right.design_column(fitted).reach
         shift = 0
         while most / 2**shift + 0.5 > LARGEST_CODE:
             shift += 1
@@ -173,22 +154,30 @@ class Interaction:
     def owners(self) -> frozenset[str]:
         return frozenset([self.left.column, self.right.column])
 
-    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]:
-        ours, theirs = self.left.size(fitted), self.right.size(fitted)
-        scale, slope, reach = (one * other for one, other in zip(ours, theirs, strict=True))
-        name, unit = f"{self.left.name(fitted)} * {self.right.name(fitted)}", 2.0**self.shift
-        return [DerivedColumn(name, scale * unit, slope, reach / unit + 0.5, self.owners)]
+    def design_columns(self, fitted: FittedColumns) -> list[DesignColumn]:
+        ours, theirs = self.left.design_column(fitted), self.right.design_column(fitted)
+        unit = 2.0**self.shift
+        return [
+            DesignColumn(
+                f"{self.left.name(fitted)} * {self.right.name(fitted)}",
+                self.owners,
+                ours.scale * theirs.scale * unit,
+                ours.slope * theirs.slope,
+                reach=ours.reach * theirs.reach / unit + 0.5,
+                degree=2,
+            )
+        ]
 
     def writer(self, _fitted: FittedColumns) -> Writer:
-        return self._write
+        def write(rows: RowValues, out: Numbers) -> None:
+            column = out[:, 0]
+            np.multiply(self.left.codes(rows), self.right.codes(rows), out=column)
+            if self.shift:
+                np.multiply(column, 2.0**-self.shift, out=column)
+                np.rint(column, out=column)
+            column += 0.0  # no -0.0: equal rows must have equal bytes
 
-    def _write(self, rows: RowValues, out: Numbers) -> None:
-        column = out[:, 0]
-        np.multiply(self.left.codes(rows), self.right.codes(rows), out=column)
-        if self.shift:
-            np.multiply(column, 2.0**-self.shift, out=column)
-            np.rint(column, out=column)
-        column += 0.0  # no -0.0: equal rows must have equal bytes
+        return write
 
     def to_json(self) -> dict[str, Any]:
         parts = [[part.column, part.level] for part in (self.left, self.right)]
@@ -201,21 +190,21 @@ class Interaction:
         return cls(left, right, entry["shift"])
 
 
-def _is_part(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and is_text(value[0])
-        and (value[1] is None or is_count(value[1]))
-    )
-
-
-def _rises(value: Any) -> bool:
+def rises(value: Any) -> bool:
+    """Return whether a JSON value is a list of increasing whole numbers, one at least."""
     return list_of(is_whole)(value) and value == sorted(set(value)) and bool(value)
 
 
-_SPLINE: dict[str, Check] = {"column": is_text, "knots": _rises}
+def _are_parts(value: Any) -> bool:
+    return (
+        list_of(lambda part: isinstance(part, list) and len(part) == 2)(value)
+        and len(value) == 2
+        and all(is_text(column) for column, _ in value)
+        and all(level is None or is_count(level) for _, level in value)
+    )
+
+
 _INTERACTION: dict[str, Check] = {
-    "of": lambda value: list_of(_is_part)(value) and len(value) == 2,
+    "of": _are_parts,
     "shift": lambda value: is_count(value) and value <= 64,
 }

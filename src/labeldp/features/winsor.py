@@ -1,14 +1,21 @@
-"""Which public quantiles numeric columns are confined to (theory §9, "Winsorise first")."""
+"""Which public quantiles numeric columns are clipped to (theory §9, "Winsorise first").
+
+Clipping features at public quantiles costs no privacy and tames leverage. The lower end of a column
+of n numbers is the one that ⌊share·n⌋ others do not exceed, the upper end its mirror image: both
+occur in the table, whatever the order of rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
-from labeldp.data.columns import Column
-from labeldp.errors import DataError, end_share
-from labeldp.features.column_stats import Extremes, TailValues, depth_of
-from labeldp.features.notes import FeatureNote, winsorised
+from labeldp.errors import end_share
+from labeldp.features.column_stats import Extremes, Tails
+from labeldp.features.columns import entering
+from labeldp.features.notes import winsor_note
 
 DEFAULT = 0.001
 """The share that is taken where none is asked for, at ends that reach far beyond it."""
@@ -37,89 +44,78 @@ class Range:
 
 @dataclass(frozen=True)
 class Winsor:
-    """The share of a column's numbers that may lie beyond either end of its range.
+    """The shares of columns' numbers that may lie beyond either end of their range.
 
     Shares that are asked for hold as they are. Where none is, it is DEFAULT, and only ends that
     reach far beyond their quantile are moved: a column without outliers stays as it is.
     """
 
-    others: float | None
-    named: Mapping[str, float]
+    shares: Mapping[str, float]
 
     @classmethod
     def of(cls, winsor: float | Mapping[str, float] | None) -> Winsor:
         """As `fit_features` takes it: one share, or those of columns."""
         if winsor is None:
-            return cls(None, {})
-        named = dict(winsor) if isinstance(winsor, Mapping) else {OTHERS: winsor}
-        for share in named.values():
+            return cls({})
+        shares = dict(winsor) if isinstance(winsor, Mapping) else {OTHERS: winsor}
+        for share in shares.values():
             end_share(winsor=share)
-        return cls(named.pop(OTHERS, None), named)
+        return cls(shares)
 
     def depths(self, numbers: Mapping[str, int]) -> dict[str, int]:
-        """How deep the tails of columns with so many numbers must be known; none where none is."""
-        beyond = {name: self._depth(name, count) for name, count in numbers.items()}
-        return {name: depth + 1 for name, depth in beyond.items() if depth}
+        """Return how deep the tails of columns with so many numbers must be known, if at all."""
+        beyond = {name: self._beyond(name, count) for name, count in numbers.items()}
+        return {name: count + 1 for name, count in beyond.items() if count}
 
-    def range(
-        self, extremes: Extremes, tails: TailValues, enter: Callable[[float], float]
-    ) -> Range:
-        """The range of a column; `enter` says how its numbers enter the design.
+    def range(self, extremes: Extremes, tails: Mapping[str, Tails], log: bool) -> Range:
+        """Return the range of a column, whose logarithm may enter the design.
 
         Where both quantiles are one number, nearly all rows have it and the others are what the
         column tells: it stays as it is.
         """
-        whole = Range(extremes.low, extremes.high)
-        depth = self._depth(extremes.name, extremes.numbers)
-        if depth == 0:
+        name, whole = extremes.name, Range(extremes.low, extremes.high)
+        beyond = self._beyond(name, extremes.numbers)
+        if beyond == 0:
             return whole
-        least, most = tails[extremes.name]
-        low, high = float(least[depth]), float(most[depth])
+        least, most = tails[name].sorted()
+        low, high = float(least[beyond]), float(most[beyond])
         if low == high:
             return whole
-        if self._requested(extremes.name) is None:
-            room = _FAR * (enter(high) - enter(low))
-            low = low if enter(low) - enter(extremes.low) > room else extremes.low
-            high = high if enter(extremes.high) - enter(high) > room else extremes.high
+        if self._share(name) is None:
+            far = _FAR * (entering(high, log) - entering(low, log))
+            if entering(low, log) - entering(extremes.low, log) <= far:
+                low = extremes.low
+            if entering(extremes.high, log) - entering(high, log) <= far:
+                high = extremes.high
             if (low, high) == (extremes.low, extremes.high):
                 return whole
         return Range(low, high, True, int((least < low).sum() + (most > high).sum()))
 
-    def _requested(self, name: str) -> float | None:
-        return self.named.get(name, self.others)
+    def _share(self, name: str) -> float | None:
+        return self.shares.get(name, self.shares.get(OTHERS))
 
-    def _depth(self, name: str, numbers: int) -> int:
-        """How many of a column's numbers may lie beyond either end."""
-        share = self._requested(name)
+    def _beyond(self, name: str, numbers: int) -> int:
+        """Return how many of a column's numbers may lie beyond either end."""
+        share = self._share(name)
         if share is None:
-            return min(depth_of(DEFAULT, numbers), _DEEPEST)
-        return depth_of(share, numbers)
+            return min(count_of(DEFAULT, numbers), _DEEPEST)
+        return count_of(share, numbers)
 
 
-def check_names(option: str, names: Iterable[str], columns: Iterable[Column]) -> None:
-    """Refuse names that are of no feature, or of a category."""
-    kinds = {column.name: column.kind for column in columns}
-    for name in names:
-        if name not in kinds:
-            raise DataError(f"`{option}` names {name!r}, which is no feature column; correct it")
-        if kinds[name] == "categorical":
-            raise DataError(
-                f"`{option}` names {name!r}, which is a category; declare it `numeric` or leave "
-                f"it out"
-            )
+def count_of(share: float, numbers: int) -> int:
+    """Return ⌊share·numbers⌋, the share taken as it is written: 0.3 of ten are three."""
+    return math.floor(Fraction(repr(float(share))) * numbers)
 
 
-def winsor_notes(
-    ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]
-) -> list[FeatureNote]:
-    """One line for all columns; those whose range shrank most are named."""
+def winsor_notes(ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]) -> list[str]:
+    """Return one line for all columns; those whose range shrank most are named."""
 
-    def shrunk(name: str) -> float:
+    def shrunk(name: str) -> tuple[float, str]:
         clipped, whole = ranges[name], extremes[name]
-        return (clipped.high - clipped.low) / (whole.high - whole.low)
+        return (clipped.high - clipped.low) / (whole.high - whole.low), name
 
-    moved = sorted((name for name in ranges if ranges[name].moved), key=lambda n: (shrunk(n), n))
+    moved = sorted((name for name in ranges if ranges[name].moved), key=shrunk)
     if not moved:
         return []
     shown = [(n, ranges[n].low, ranges[n].high, ranges[n].moved) for n in moved[:_SHOWN]]
-    return [winsorised(shown, max(0, len(moved) - _SHOWN))]
+    return [winsor_note(shown, max(0, len(moved) - _SHOWN))]

@@ -81,7 +81,7 @@ def trace_effects(
         effects.append(Effect(name, shown, predictions, privacy, total))
 
     for column in features.numeric:  # evenly spaced in what enters the design
-        low, high = (column.grid.entering(end) for end in (column.low, column.high))
+        low, high = column.entering_range
         values = [_raw_value(column, float(value)) for value in np.linspace(low, high, POINTS)]
         add(column.name, tuple(values), values)
     for category in features.categorical:

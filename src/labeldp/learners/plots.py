@@ -82,8 +82,8 @@ def _coefficients_picture(model: LinearModel) -> Picture:
     features, spans, curves = model.features, dict[str, float](), set[str]()
     if features is not None:
         for column in features.numeric:  # how far it reaches, in what enters the design
-            low, high = (column.grid.entering(end) for end in (column.low, column.high))
-            spans[column.design_names[0]] = high - low
+            low, high = column.entering_range
+            spans[column.design_columns[0].name] = high - low
         degrees = zip(features.names, features.degrees, strict=True)
         curves = {name for name, degree in degrees if degree}
     left_out = {"intercept", *curves}

@@ -165,7 +165,7 @@ def _raw_combinations(features: FeatureMap) -> Array:
     for column in features.numeric:
         if column.indicator:
             raw[place + 1] += column.imputed * raw[place]
-        place += len(column.design_names)
+        place += len(column.design_columns)
     if not features.intercept:
         return raw
     for block in features.category_blocks:

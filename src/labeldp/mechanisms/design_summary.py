@@ -137,7 +137,8 @@ def feature_bound(features: FeatureMap) -> float:
     """An upper bound of the norm of an encoded row, from the feature map alone."""
     square = float(features.intercept) + len(features.categorical)
     for column in features.numeric:
-        square += (column.reach * column.scale) ** 2 + float(column.indicator)
+        reach = column.design_columns[0].reach
+        square += (reach * column.scale) ** 2 + float(column.indicator)
     for _, columns in features.derived:
         square += sum((column.reach * column.scale) ** 2 for column in columns)
     return math.sqrt(square) * (1 + 1e-12)

@@ -14,10 +14,18 @@ from numpy.typing import NDArray
 
 from labeldp.data.columns import Column, is_clock, is_moment, is_number, is_text, to_float
 from labeldp.data.source import Source
-from labeldp.features.column_names import cyclic, named_like_a_code, surely_id
-from labeldp.features.column_stats import FEW, LevelsAndRanges
-from labeldp.features.column_type import FEWEST, UNIQUE, ColumnType, infer_column_type
-from labeldp.features.notes import FeatureNote
+from labeldp.features.column_stats import ColumnStatistics
+from labeldp.features.column_type import (
+    FEW,
+    FEWEST,
+    UNIQUE,
+    ColumnType,
+    cyclic,
+    infer_column_type,
+    named_like_a_code,
+    surely_id,
+    type_statistics,
+)
 from labeldp.features.rare_levels import merge_levels
 
 Facts = dict[str, Any]
@@ -57,23 +65,24 @@ _MANY_NUMBERS = 20
 
 def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
     """Return facts about every feature, as a plan of these rows would see it."""
-    tally = LevelsAndRanges(source.columns, table.num_rows, source.reader.format)
+    statistics = type_statistics(source.columns, table.num_rows, source.reader.format)
     for batch in table.to_batches():
-        tally.add(batch, None, 0)
-    for levels in tally.levels.values():
-        levels.flush()
+        statistics.add(batch, None, 0)
+    statistics.state()
     scales = sum(_dummies(name, table[name]) for name in table.column_names)
     many = _MANY_ROWS + _ROWS_PER_COLUMN * scales
-    return [_describe(column, table[column.name], tally, many) for column in source.columns]
+    return [_describe(column, table[column.name], statistics, many) for column in source.columns]
 
 
-def _describe(column: Column, values: pa.ChunkedArray, tally: LevelsAndRanges, many: int) -> Facts:
-    name, min_count = column.name, math.isqrt(tally.rows)
-    levels = tally.levels.get(name)
-    inferred = infer_column_type(column, tally.extremes.get(name), levels, min_count)
+def _describe(
+    column: Column, values: pa.ChunkedArray, statistics: ColumnStatistics, many: int
+) -> Facts:
+    name, min_count = column.name, math.isqrt(statistics.rows)
+    levels = statistics.levels.get(name)
+    inferred = infer_column_type(column, statistics.extremes.get(name), levels, min_count)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     kind, why, advice = _kind(column, values, distinct, inferred, many)
-    notes = list[FeatureNote]()
+    notes = list[str]()
     if kind == "category" and levels is not None and not levels.too_many:
         merge_levels(name, levels.counts, min_count, notes)
     facts: Facts = {
@@ -84,7 +93,7 @@ def _describe(column: Column, values: pa.ChunkedArray, tally: LevelsAndRanges, m
         "advice": advice,
         "distinct": distinct,
         "missing": values.null_count,
-        "levels": [str(note) for note in notes],
+        "levels": notes,
         "no_answer": _no_answer_codes(values) if is_number(values.type) else [],
         "mend": _mend(name, values, distinct) if is_text(values.type) else None,
         "outlier": None,

@@ -14,7 +14,7 @@ from labeldp.data.frames import as_rereadable
 from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table, scan
 from labeldp.errors import InputError, to_str_tuple
-from labeldp.features.grid import check_size
+from labeldp.features.columns import check_size
 from labeldp.profile.advice import findings, release_options
 from labeldp.profile.columns import compact_date_format, describe_columns
 from labeldp.profile.label import describe_label

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.data.columns import is_number, to_float
-from labeldp.features.column_names import named_like_an_id, names_a_person
+from labeldp.features.column_type import named_like_an_id, names_a_person
 
 _MANY_IDS, _MANY_NUMBERS = 12, 100
 """Different values from which a column can hold ids, and from which numbers can be some."""
