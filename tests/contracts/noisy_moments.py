@@ -19,7 +19,7 @@ from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.account import answer_document, needed_field
 from labeldp.mechanisms.base import Mechanism, MechanismPlan
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers, other_table
-from labeldp.mechanisms.description import Description, Panel, number
+from labeldp.mechanisms.description import Description, number
 from labeldp.mechanisms.design_summary import DesignSummary, feature_bound
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, option
@@ -216,9 +216,6 @@ class NoisyMoments(Mechanism):
         bound = needed_field(self.name, question, "feature_bound")
         answer = {"moment_std": needed_std(question.width, bound, *question.budget)}
         return answer_document(self.name, question, self.account_fields, answer)
-
-    def account_panels(self, answer: dict[str, Any]) -> Iterator[Panel]:
-        yield Panel("Noise on X'y", [("deviation of the noise", number(answer["moment_std"]))])
 
 
 MECHANISM = NoisyMoments()

@@ -288,7 +288,7 @@ def test_account_knows_it() -> None:
     assert (least["mechanism"], least["rows"], least["delta"]) == (NAME, 1000, 1e-5)
     spent = GaussianProfile(10 * 2 / least["moment_std"]).delta(1.0).upper
     assert spent == pytest.approx(1e-5, rel=1e-4)
-    assert "deviation of the noise" in command(*facts, "--feature-bound", "2").out
+    assert "moment std" in command(*facts, "--feature-bound", "2").out
     assert "needs --feature-bound" in command(*facts).error
     assert "--bags does not apply to noisy-moments" in command(*facts, "--bags", "3").error
 
@@ -343,4 +343,4 @@ def test_another_package_offers_it_by_an_entry_point(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert "deviation of the noise" in done.stdout
+    assert "moment std" in done.stdout

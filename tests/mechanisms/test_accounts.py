@@ -13,7 +13,6 @@ from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
-from labeldp.mechanisms.description import Panel
 from labeldp.mechanisms.options import AccountQuestion
 from labeldp.mechanisms.registry import mechanism_named
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED
@@ -22,10 +21,6 @@ from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED
 def ask(name: str, **asked: Any) -> dict[str, Any]:
     given = {"rows": 1000, "label_range": (0.0, 4.0), "epsilon": 1.0, "delta": 1e-5}
     return mechanism_named(name).account(AccountQuestion(**given | asked))
-
-
-def shown(name: str, told: dict[str, Any]) -> list[Panel]:
-    return list(mechanism_named(name).account_panels(told))
 
 
 def mu() -> float:
@@ -57,25 +52,6 @@ def test_shaped_noise_has_the_deviation_of_its_budget() -> None:
         ask(SHAPED, noise="radial")
 
 
-def test_shaped_answers_are_told_line_by_line() -> None:
-    told = ask(SHAPED, features=8, max_leverage=0.02, noise="gaussian")
-    (panel,) = shown(SHAPED, told)
-    assert panel.title == "What ε = 1, δ = 1e-05 buys"
-    names = [line[0] for line in panel.rows]
-    assert names == [
-        "law of the noise",
-        "μ of the aggregates",
-        "noise on weights of length 1",
-        "noise on the residual's root",
-        "error added to a prediction, at least",
-        "the same without a shape",
-    ]
-    (bare,) = shown(SHAPED, ask(SHAPED, noise="gaussian"))
-    assert len(bare.rows) == 4
-    (without,) = shown(SHAPED, ask(SHAPED, features=8, noise="gaussian"))
-    assert len(without.rows) == 5
-
-
 def test_noisy_rows_tell_both_laws() -> None:
     found = ask(EVERY, features=10)
     assert found["law"] == "laplace"
@@ -87,15 +63,6 @@ def test_noisy_rows_tell_both_laws() -> None:
     many = ask(EVERY, person_rows=9)
     assert many["laplace_std"] == pytest.approx(9 * found["laplace_std"])
     assert many["gaussian_std"] == pytest.approx(3 * found["gaussian_std"])
-    (panel,) = shown(EVERY, found)
-    assert [line[0] for line in panel.rows] == [
-        "noise on every label",
-        "deviation of Laplace noise",
-        "deviation of Gaussian noise",
-        "error added to a linear prediction",
-    ]
-    (bare,) = shown(EVERY, ask(EVERY))
-    assert len(bare.rows) == 3
 
 
 # --- sums of all rows ----------------------------------------------------------------------
@@ -119,17 +86,6 @@ def test_the_most_aggregates_or_the_price_of_so_many() -> None:
             ask(FLAG, rows=10**6, residual_ms=3.0, **one)
     with pytest.raises(InputError, match=r"^wtd-flag needs `residual_ms`$"):
         ask(FLAG)
-
-
-def test_answers_about_sums_of_all_rows_are_told() -> None:
-    (panel,) = shown(FLAG, ask(FLAG, residual_ms=3.0))
-    assert panel.title == "Most aggregates at ε = 1, δ = 1e-05"
-    assert panel.header is not None
-    assert list(panel.header)[:2] == ["accountant", "bags"]
-    assert all(len(line) == 3 for line in panel.rows)
-    (panel,) = shown(FLAG, ask(FLAG, residual_ms=3.0, bags=7))
-    assert panel.title == "7 bags: ε at that δ, δ at that ε (ε = 1, δ = 1e-05)"
-    assert all(len(line) == 4 for line in panel.rows)
 
 
 # --- bags ----------------------------------------------------------------------------------
@@ -190,17 +146,3 @@ def test_noise_is_asked_for_where_labels_are_wider_than_the_papers() -> None:
     assert drawn["unconditional_target_mu"] > drawn["target_mu"]
     with pytest.raises(InputError, match=r"^sampled-noisy-wtd-lag needs `noisy_fraction`$"):
         ask(NOISY, noise_std=1.0)
-
-
-def test_answers_about_bags_are_told() -> None:
-    told = ask(NOISY, noisy_fraction=1.0, bag_size=16, bags=6, noise_std=9.0)
-    panels = shown(NOISY, told)
-    assert panels[0].title == "Bags of 16 rows: ε at that δ, δ at that ε (ε = 1, δ = 1e-05)"
-    assert all(len(line) == 6 for line in panels[0].rows)
-    assert panels[1].title == "What these bags need, before any draw"
-    assert panels[-1].title == "Remarks"
-    assert any(
-        "redraw the weights of bags whose μ is above" in words for _, words in panels[-1].rows
-    )
-    (first, *_) = shown(SAMPLED, ask(SAMPLED, residual_ms=3.0))
-    assert first.title == "Smallest bag at ε = 1, δ = 1e-05"

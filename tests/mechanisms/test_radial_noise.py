@@ -291,7 +291,7 @@ def test_account_says_what_pure_epsilon_buys() -> None:
     assert spent == pytest.approx(1.0, rel=1e-8)
     assert told["mu"] is None
     assert told["aggregate_epsilon"] == pytest.approx(0.95, rel=1e-8)
-    assert "ε of the aggregates" in command(*facts, "--features", "10").out
+    assert "aggregate epsilon" in command(*facts, "--features", "10").out
     lacking = command(*facts)
     assert lacking.code == 2
     assert "--features" in lacking.err

@@ -528,7 +528,7 @@ def test_account_says_what_a_budget_buys() -> None:
     assert GaussianProfile(spent).delta(1.0).upper == pytest.approx(1e-5, rel=1e-4)
     assert told["least_error"] == pytest.approx(told["noise_std"] / 100)
     assert told["isotropic_error"] == pytest.approx(told["noise_std"] * math.sqrt(1e-3))
-    assert "μ of the aggregates" in command(*facts).out
+    assert "mu  " in command(*facts).out
 
 
 def test_work_between_passes_shows_progress_one_bar_at_a_time() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,89 +17,40 @@ from labeldp.cli.options import (
     parse_settings,
     settings_option,
 )
-from labeldp.cli.output import emit_facts, emit_json, emit_panels, emit_table, in_flags
+from labeldp.cli.output import emit_facts, emit_json, emit_records, emit_table, in_flags
+from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.io_util import new_path
 from labeldp.mechanisms.description import number
 
-if TYPE_CHECKING:
-    from labeldp.ledger.ledger import Ledger
+_SHAPED, _SAMPLED = "shaped-flag options", "sampled-wtd-flag options"
+_NOISY_BAGS = "sampled-noisy-wtd-lag options"
+_MECHANISMS = (
+    "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag, sampled-noisy-wtd-lag, naive-flag or "
+    "naive-lag."
+)
 
 
 @click.command(cls=Command)
-@argument(
-    "mechanism",
-    "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag, sampled-noisy-wtd-lag, naive-flag or "
-    "naive-lag.",
-)
+@argument("mechanism", _MECHANISMS)
 @option("--rows", type=int, required=True, help="Number of rows.")
-@option(
-    "--label-range",
-    type=(float, float),
-    metavar="LO HI",
-    required=True,
-    help="Public range of the labels.",
-)
+@option("--label-range", type=(float, float), metavar="LO HI", required=True, help="Label range.")
 @option("--epsilon", type=float, default=1.0, help="Privacy budget ε (default: 1).")
 @option("--delta", type=float, default=1e-6, help="Privacy budget δ (default: 1e-6).")
 @flag("--no-intercept", "centred", flag_value=False, help="The features do not span the constant.")
-@option(
-    "--residual-ms",
-    type=float,
-    help="Residual mean square γ: the residual sum of squares is at least γ·rows.",
-)
+@option("--residual-ms", type=float, help="Residual mean square: at least this is left to explain.")
 @option("--bags", type=int, help="Report ε and δ of this number of aggregates, not the largest.")
 @option("--bag-size", type=int, help="Report ε and δ of bags of this size, not the smallest.")
 @option("--features", type=int, help="Number of independent feature columns.")
 @option("--max-leverage", type=float, help="Largest leverage of the features.")
-@option(
-    "--residual-share",
-    type=float,
-    group="shaped-flag options",
-    help="Share of the budget spent on publishing the residual (default: 0.05).",
-)
-@option(
-    "--noise",
-    metavar="LAW",
-    group="shaped-flag options",
-    help="gaussian, radial or auto (default).",
-)
-@option(
-    "--person-rows",
-    type=int,
-    group="noisy-rows options",
-    help="Largest number of rows of one person, to protect them together.",
-)
-@option(
-    "--leverage-factor",
-    type=float,
-    group="sampled-wtd-flag options",
-    help="Largest leverage in a bag, divided by features/bag-size; for the accountant exact.",
-)
-@option(
-    "--feature-bound",
-    type=float,
-    group="sampled-wtd-flag options",
-    help="Largest norm of a row of features; for the accountant paper.",
-)
-@option(
-    "--min-eigenvalue",
-    type=float,
-    group="sampled-wtd-flag options",
-    help="Promise about features and label together: σ_min² ≥ this·rows; for the accountant paper.",
-)
-@option(
-    "--noisy-fraction",
-    type=float,
-    group="sampled-noisy-wtd-lag options",
-    help="Fraction of the rows whose labels carry noise.",
-)
-@option(
-    "--noise-std",
-    type=float,
-    group="sampled-noisy-wtd-lag options",
-    help="Standard deviation of that noise; 1 for labels scaled to −1 … 1.",
-)
+@option("--residual-share", type=float, group=_SHAPED, help="Share of the budget for the residual.")
+@option("--noise", metavar="LAW", group=_SHAPED, help="gaussian, radial or auto (default).")
+@option("--person-rows", type=int, group="noisy-rows options", help="Most rows of one person.")
+@option("--leverage-factor", type=float, group=_SAMPLED, help="Leverage over features/bag-size.")
+@option("--feature-bound", type=float, group=_SAMPLED, help="Largest norm of a row of features.")
+@option("--min-eigenvalue", type=float, group=_SAMPLED, help="Promise about [X|y]: σ_min² / rows.")
+@option("--noisy-fraction", type=float, group=_NOISY_BAGS, help="Fraction of rows with noise.")
+@option("--noise-std", type=float, group=_NOISY_BAGS, help="Standard deviation of that noise.")
 @settings_option
 @json_option
 def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
@@ -113,23 +64,23 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
     )
     from labeldp.mechanisms.registry import mechanism_named, mechanism_names
 
-    check_budget(options["epsilon"], options["delta"])
-    chosen = {name: value for name, value in options.items() if value is not None}
+    numbers = {name: value for name, value in options.items() if value is not None}
+    numbers |= parse_settings(settings)
+    check_budget(numbers["epsilon"], numbers["delta"])
     if mechanism in demonstrations():
         example = demonstrations()[mechanism].load()
-        used, panels = example.account_fields, example.account_panels
+        fields = example.account_fields
     elif mechanism in mechanism_names():
         known = mechanism_named(mechanism)
-        known.check_pure(options["delta"])
-        used, panels = known.account_fields, known.account_panels
+        known.check_pure(numbers["delta"])
+        fields = known.account_fields
     else:
         names = ", ".join([*mechanism_names(), *demonstrations()])
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {names}")
-    chosen |= parse_settings(settings)
-    for name in chosen:
-        if name not in (*COMMON_ACCOUNT_FIELDS, *used):
+    for name in numbers:
+        if name not in (*COMMON_ACCOUNT_FIELDS, *fields):
             raise InputError(f"`{name}` does not apply to {mechanism}; leave it out")
-    question = AccountQuestion(**chosen)
+    question = AccountQuestion(**numbers)
     check_options(question)
     if mechanism in demonstrations():
         document = in_flags(example.account(mechanism, question))
@@ -137,21 +88,20 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
         document = in_flags(known.account(question))
     if as_json:
         emit_json(document)
-    else:
-        emit_panels(panels(document))
+        return
+    answer = {
+        name: value
+        for name, value in document.items()
+        if value is not None and name not in (*numbers, "mechanism", "accountants")
+    }
+    budget = format_budget(numbers["epsilon"], numbers["delta"])
+    emit_facts(f"{mechanism} at {budget}", answer | document.get("accountants", {}))
 
 
 @click.command(cls=Command)
 @argument("directories", "Release directories.", type=Path, nargs=-1, required=True)
-@option(
-    "--delta", type=float, help="δ at which to report ε (default: the largest of the releases)."
-)
-@option(
-    "--out",
-    type=Path,
-    metavar="FILE",
-    help="Write the privacy loss distribution as JSON, for other accountants.",
-)
+@option("--delta", type=float, help="Report ε at this δ (default: the largest of the releases).")
+@option("--out", type=Path, help="Write the privacy loss distribution to this new JSON file.")
 @json_option
 def compose(
     directories: tuple[Path, ...], delta: float | None, out: Path | None, as_json: bool
@@ -194,12 +144,7 @@ def compose(
 @argument("file", "The ledger.", type=Path)
 @argument("dataset", "The name of a table, for show and limit.", required=False)
 @option("--epsilon", type=float, help="For create and limit: total ε of all releases.")
-@option(
-    "--delta",
-    type=float,
-    default=1e-6,
-    help="For create and limit: total δ of all releases (default: 1e-6).",
-)
+@option("--delta", type=float, default=1e-6, help="Their total δ (default: 1e-6).")
 @json_option
 def ledger(
     action: str, file: Path, dataset: str | None, epsilon: float | None, delta: float, as_json: bool
@@ -215,55 +160,35 @@ def ledger(
         book = Ledger(file)
     elif action == "create":
         book = Ledger.create(file, epsilon=epsilon, delta=delta)
+    elif dataset is None:
+        raise InputError("limit needs the name of a table: labeldp ledger limit FILE NAME")
     else:
-        if dataset is None:
-            raise InputError("limit needs the name of a table: labeldp ledger limit FILE NAME")
         book = Ledger(file)
         book.limit(dataset, epsilon=epsilon, delta=delta)
     document = book.to_json(dataset if action == "show" else None)
     if as_json:
         emit_json(document)
     else:
-        _show_ledger(book, document)
+        _show_ledger(file, document)
 
 
-def _show_ledger(book: Ledger, document: dict[str, Any]) -> None:
-    cap = document["cap"]
-    emit_facts(
-        f"Ledger {book.path}",
-        [
-            ("number", document["ledger"]),
-            ("every table may cost", f"ε = {cap['epsilon']:g} at δ = {cap['delta']:g}"),
-        ],
-    )
+def _show_ledger(file: Path, document: dict[str, Any]) -> None:
+    facts = {"number": document["ledger"], "limit of every table": document["cap"]}
+    emit_facts(f"Ledger {file}", facts)
+    spent = {"releases": "releases", "epsilon": "ε spent", "delta": "at δ"}
     if document["tables"]:
-        header = ("table", "releases", "ε spent", "of", "at δ", "for all labels of", "with")
-        emit_table("Tables", header, map(_table_row, document["tables"]))
-    if document["persons"]:
-        rows = [
-            (
-                ", ".join(each["tables"]),
-                each["releases"],
-                *map(_short, (each["epsilon"], each["delta"])),
-            )
-            for each in document["persons"]
+        tables = [
+            each
+            | {"limit": each["cap"]["epsilon"], "delta": each["cap"]["delta"]}
+            | {"unit": "a person" if "person" in (each["unit"] or "") else "a row"}
+            for each in document["tables"]
         ]
-        emit_table("One person in several tables", ("tables", "releases", "ε spent", "at δ"), rows)
+        columns = {"dataset": "table", **spent, "limit": "of", "unit": "labels of"}
+        emit_records("Tables", tables, columns | {"counted_with": "counted with"})
+    if document["persons"]:
+        columns = {"tables": "tables", **spent}
+        emit_records("One person in several tables", document["persons"], columns)
     if document["releases"]:
-        names = ("entry", "at", "dataset", "mechanism", "epsilon", "delta", "total_epsilon", "run")
-        emit_table(
-            "Debits",
-            ("entry", "when", "table", "mechanism", "ε", "δ", "total ε", "run"),
-            ([_short(each[name]) for name in names] for each in document["releases"]),
-        )
-
-
-def _table_row(table: dict[str, Any]) -> list[Any]:
-    unit = (table["unit"] or "").partition(",")[0]
-    spent = map(_short, (table["epsilon"], *table["cap"].values()))
-    whose = "a person" if "person" in unit else "a row"
-    return [table["dataset"], table["releases"], *spent, whose, ", ".join(table["counted_with"])]
-
-
-def _short(value: Any) -> Any:
-    return f"{value:.4g}" if isinstance(value, float) else value
+        columns = {"entry": "entry", "at": "when", "dataset": "table", "mechanism": "mechanism"}
+        columns |= {"epsilon": "ε", "delta": "δ", "total_epsilon": "total ε", "run": "run"}
+        emit_records("Debits", document["releases"], columns)

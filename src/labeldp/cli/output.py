@@ -16,18 +16,15 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from labeldp.errors import LabelDPWarning
-from labeldp.mechanisms.description import REMARKS, Panel
+from labeldp.mechanisms.description import REMARKS, number
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod
-
     from labeldp.pictures import Picture
 
 _WIDEST = 10_000
@@ -54,40 +51,54 @@ def _finite(value: Any) -> Any:
 
 
 def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a small table: the first column and remarks on the left, numbers on the right."""
+    """Print a table: the first column and remarks on the left, numbers on the right."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
-        side: JustifyMethod = "left" if place == 0 or name == REMARKS else "right"
-        table.add_column("" if name == REMARKS else name, justify=side, overflow="fold")
+        left = place == 0 or name == REMARKS
+        heading = "" if name == REMARKS else name
+        table.add_column(heading, justify="left" if left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*("–" if cell is None else str(cell) for cell in row))
+        table.add_row(*map(_cell, row))
     _print(title, table)
 
 
-def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
-    """Print pairs of name and value."""
+def emit_records(title: str, records: Iterable[Mapping[str, Any]], columns: dict[str, str]) -> None:
+    """Print one row for each dict; `columns` has the keys to show, with their headings."""
+    emit_table(title, [*columns.values()], [[each[key] for key in columns] for each in records])
+
+
+def emit_facts(title: str, facts: Iterable[tuple[str, Any]] | Mapping[str, Any]) -> None:
+    """Print names and values; of a dict of dicts, all names that lead to a value."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(name, "–" if value is None else str(value))
+    for name, value in _flat(facts) if isinstance(facts, Mapping) else facts:
+        table.add_row(name, _cell(value))
     _print(title, table)
     print()
 
 
-def emit_panels(panels: Iterable[Panel]) -> None:
-    """Print tables and facts; neighbours with the same title and header become one."""
-    for (title, header), group in groupby(panels, lambda panel: (panel.title, panel.header)):
-        rows = [row for panel in group for row in panel.rows]
-        if header is None:
-            emit_facts(title, [(name, value) for name, value in rows])
+def _flat(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in document.items():
+        name = before + key.replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}, ")
         else:
-            emit_table(title, header, rows)
+            yield name, value
+
+
+def _cell(value: Any) -> str:
+    """Return a value as text; numbers have thousands separated and few digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(value) if math.isfinite(value) else str(value)
+    return ", ".join(map(_cell, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _print(title: str, body: Any) -> None:
@@ -181,31 +192,16 @@ def _flag(quoted: re.Match[str]) -> str:
 
 @contextmanager
 def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar with rows/s and time left, on a terminal only; it leaves nothing behind."""
+    """Show a bar with the time left, on a terminal only; it leaves nothing behind."""
     if not sys.stderr.isatty():
         yield lambda _rows: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        line = bar.add_task(task, total=rows, speed="")
-
-        def advance(count: int) -> None:
-            bar.update(line, advance=count)
-            rate = bar.tasks[0].speed
-            if rate:
-                bar.update(line, speed=f"{rate / 1e6:.2f} M/s")
-
-        yield advance
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task(task, total=rows)
+        yield lambda count: bar.update(line, advance=count)
 
 
 SPELT_OUT = {

@@ -8,7 +8,7 @@ counts the chance mk/n of that; `max_bags` is the most bags within the budget ov
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from labeldp.accounting.bounds import Answer
@@ -17,7 +17,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
 from labeldp.accounting.theorems import Theorem2, Theorem3
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms.description import Document, Panel, number
+from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.options import AccountQuestion
 
 
@@ -113,45 +113,3 @@ def theorem_costs(question: AccountQuestion, theorem: Theorem2 | Theorem3) -> Do
         answer["unconditional"]["delta"] = (bound.value or 1.0) * chance
     reason = theorem.epsilon(question.delta).reason or bound.reason
     return answer | ({"reason": reason} if reason else {})
-
-
-def bag_panels(answer: Document) -> Iterator[Panel]:
-    """Return the answer of a mechanism of bags for people."""
-    budget = f"ε = {answer['epsilon']:g}, δ = {answer['delta']:g}"
-    answers = answer["accountants"]
-    if not answers:
-        yield Panel(answer["mechanism"], [("never private", answer["reason"])])
-    elif answer["bag_size"] is None:
-        sizes = [[name, number(each.get("min_bag_size"))] for name, each in answers.items()]
-        yield Panel(f"Smallest bag at {budget}", sizes, ("accountant", "rows"))
-    else:
-        title = f"Bags of {number(answer['bag_size'])} rows: ε at that δ, δ at that ε ({budget})"
-        header = ("accountant", "ε", "δ", "ε over the draw", "δ over the draw", "most bags")
-        yield Panel(title, [[name, *_cost_cells(each)] for name, each in answers.items()], header)
-    for each in answers.values():
-        needs = each.get("a_priori", {})
-        if "min_noise_std" in needs:
-            yield Panel(
-                "What these bags need, before any draw",
-                [
-                    ("smallest noise deviation", number(needs["min_noise_std"])),
-                    ("smallest noisy fraction", number(needs["min_noisy_fraction"])),
-                ],
-            )
-    remarks = [(name, words) for name, each in answers.items() for words in _remarks(each)]
-    if remarks:
-        yield Panel("Remarks", remarks)
-
-
-def _cost_cells(answer: Document) -> list[str]:
-    answer = answer.get("a_priori", answer)
-    parts = answer.get("conditional", {}), answer.get("unconditional", {})
-    values = [part.get(key) for part in parts for key in ("epsilon", "delta")]
-    return [number(value) for value in (*values, answer.get("max_bags"))]
-
-
-def _remarks(answer: Document) -> list[str]:
-    reason = answer.get("a_priori", answer).get("reason")
-    target = answer.get("realised", {}).get("target_mu")
-    redraw = f"or redraw the weights of bags whose μ is above {target:.4g}" if target else None
-    return [words for words in (reason, redraw) if words]

@@ -27,7 +27,7 @@ from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.bags import SimulationInputs
-from labeldp.mechanisms.description import Description, Document, Panel
+from labeldp.mechanisms.description import Description, Document
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import LINEAR, AccountQuestion, PlanRequest
@@ -265,10 +265,6 @@ class Mechanism(ABC):
     def account(self, question: AccountQuestion) -> Document:  # noqa: ARG002
         """Return what the mechanism costs, from public quantities alone: `labeldp account`."""
         raise InputError(f"{self.name} has no accountant that works without data; use `plan`")
-
-    def account_panels(self, answer: Document) -> Iterator[Panel]:  # noqa: ARG002
-        """Return the same for people."""
-        return iter(())
 
     def least_added_mse(self, request: PlanRequest[Any], design: DesignSummary) -> float:
         """Return a lower bound of what any plan adds to a prediction's mean squared error."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from labeldp.mechanisms.description import Document, Panel
+from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.options import AccountQuestion
 
 
@@ -21,7 +21,6 @@ class Demonstration:
     """(new directory, source, engine, encoding, mechanism, not_private, options) ↦ a warning."""
     account_fields: tuple[str, ...]
     account: Callable[[str, AccountQuestion], Document]
-    account_panels: Callable[[Document], Iterator[Panel]]
 
 
 @cache

@@ -1,8 +1,7 @@
-"""What people read of a plan or a release: facts, panels and numbers. Quick to import."""
+"""What people read of a plan or a release: facts and numbers. Quick to import."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +10,6 @@ Document = dict[str, Any]
 Fact = tuple[str, str]
 REMARKS = "words"
 """The heading of a column of remarks; it is not shown."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A table for people; without a header, names and what they are."""
-
-    title: str
-    rows: Sequence[Sequence[Any]]
-    header: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)

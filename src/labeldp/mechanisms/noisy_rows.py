@@ -45,7 +45,6 @@ from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_ta
 from labeldp.mechanisms.description import (
     Description,
     Document,
-    Panel,
     describe_person,
     number,
 )
@@ -521,14 +520,6 @@ class NoisyRows(Mechanism):
             # root mean square that noise adds to a least-squares prediction: √(d·Var/n)
             answer["added_error"] = best.std * math.sqrt(question.features / question.rows)
         return answer_document(self.name, question, self.account_fields, answer)
-
-    def account_panels(self, answer: Document) -> Iterator[Panel]:
-        facts = [("noise on every label", f"{NOISE_LAWS[answer['law']].title}'s")]
-        for name, law in NOISE_LAWS.items():
-            facts.append((f"deviation of {law.title} noise", number(answer[f"{name}_std"])))
-        if "added_error" in answer:
-            facts.append(("error added to a linear prediction", number(answer["added_error"])))
-        yield Panel(f"What ε = {answer['epsilon']:g}, δ = {answer['delta']:g} buys", facts)
 
 
 # ---- shared functions

@@ -63,7 +63,7 @@ from labeldp.mechanisms.bags import (
 )
 from labeldp.mechanisms.base import CONTRADICTION, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
-from labeldp.mechanisms.description import Description, Document, Panel, describe_draw, number
+from labeldp.mechanisms.description import Description, Document, describe_draw, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import (
     bag_sizes,
@@ -852,9 +852,6 @@ class SampledNoisyWtdLag(Mechanism):
                 f"{high:g}; the paper's 1 is for labels scaled to -1 … 1"
             )
         return 1.0 if question.noise_std is None else question.noise_std
-
-    def account_panels(self, answer: Document) -> Iterator[Panel]:
-        return account.bag_panels(answer)
 
 
 # ---- the steps of a run

@@ -73,7 +73,6 @@ from labeldp.mechanisms.checks import bag_squares, improbable
 from labeldp.mechanisms.description import (
     Description,
     Document,
-    Panel,
     describe_draw,
     describe_floor,
 )
@@ -775,9 +774,6 @@ class SampledWtdFlag(Mechanism):
         if question.bag_size is None:
             return account.smallest_bag(question, theorem.min_bag_size(*question.budget))
         return account.theorem_costs(question, theorem)
-
-    def account_panels(self, answer: Document) -> Iterator[Panel]:
-        return account.bag_panels(answer)
 
 
 # ---- the steps of a run

@@ -69,7 +69,7 @@ from labeldp.mechanisms.checks import (
     check_numbers,
     other_table,
 )
-from labeldp.mechanisms.description import Description, Document, Panel, describe_person, number
+from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL, check_scatter, check_values
@@ -878,23 +878,6 @@ class ShapedFlag(Mechanism):
                 None if leverage is None else std * math.sqrt(columns * leverage / question.rows)
             )
         return answer_document(self.name, question, ("features", "max_leverage"), answer)
-
-    def account_panels(self, answer: Document) -> Iterator[Panel]:
-        law = NOISE_LAWS[answer["noise_law"]]
-        facts = [
-            ("law of the noise", law.name),
-            (
-                f"{law.symbol} of the aggregates",
-                number(answer["mu"] or answer["aggregate_epsilon"]),
-            ),
-            ("noise on weights of length 1", number(answer["noise_std"])),
-            ("noise on the residual's root", number(answer["residual_noise_std"])),
-        ]
-        if "least_error" in answer:
-            facts.append(("error added to a prediction, at least", number(answer["least_error"])))
-            if answer["isotropic_error"] is not None:
-                facts.append(("the same without a shape", number(answer["isotropic_error"])))
-        yield Panel(f"What ε = {answer['epsilon']:g}, δ = {answer['delta']:g} buys", facts)
 
 
 # ---- the steps of a run

@@ -59,10 +59,8 @@ from labeldp.mechanisms.account import needed_field
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_design, other_table
 from labeldp.mechanisms.description import (
-    REMARKS,
     Description,
     Document,
-    Panel,
     describe_floor,
     describe_person,
     number,
@@ -566,20 +564,6 @@ class WtdFlag(Mechanism):
         reason = max_bags(accountant, facts, floor, *question.budget).reason
         none = f"no ε is enough for {question.bags} aggregates at δ = {question.delta:g}"
         return {"epsilon": None, "delta": delta, "reason": reason or none}
-
-    def account_panels(self, answer: Document) -> Iterator[Panel]:
-        budget = f"ε = {answer['epsilon']:g}, δ = {answer['delta']:g}"
-        if answer["bags"] is None:
-            title, keys = f"Most aggregates at {budget}", ["max_bags"]
-            header = ["accountant", "bags", REMARKS]
-        else:
-            title = f"{number(answer['bags'])} bags: ε at that δ, δ at that ε ({budget})"
-            header, keys = ["accountant", "ε", "δ", REMARKS], ["epsilon", "delta"]
-        rows = [
-            [name, *(number(each[key]) for key in keys), each.get("reason", "")]
-            for name, each in answer["accountants"].items()
-        ]
-        yield Panel(title, rows, header)
 
 
 # ---- the steps of a run

@@ -1,6 +1,5 @@
 """Naive LAg and FLAg, the warning example: what `labeldp` finds of them by entry point."""
 
-from labeldp.mechanisms.account import bag_panels
 from labeldp.mechanisms.demonstrations import Demonstration
 from labeldp_paper.naive.account import answer
 from labeldp_paper.naive.sums import release
@@ -10,5 +9,4 @@ DEMONSTRATION = Demonstration(
     release=release,
     account_fields=("bags", "bag_size"),
     account=answer,
-    account_panels=bag_panels,
 )
