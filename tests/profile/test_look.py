@@ -108,8 +108,7 @@ def test_an_outlier_and_what_it_costs(found: dict[str, Any]) -> None:
     assert column(found, "score")["outlier"] is None
 
 
-def test_twins_and_options(found: dict[str, Any]) -> None:
-    assert [pair["columns"] for pair in found["twins"]] == [["score", "cents"]]
+def test_options(found: dict[str, Any]) -> None:
     assert found["options"] == [
         "--label", "y", "--drop", "customer_id", "--drop-missing-labels", "--clip",
     ]  # fmt: skip
@@ -192,15 +191,6 @@ def test_latin_1_is_found_out_here_too(tmp_path: Path) -> None:
         "x": "number",
     }
     assert any("cp1252" in text for text in told["notes"])
-
-
-def test_totals_are_seen() -> None:
-    rng = np.random.default_rng(3)
-    parts = rng.normal(size=(500, 3))
-    names = {"a": parts[:, 0], "b": parts[:, 1], "c": parts[:, 2]}
-    told = look(pa.table(names | {"total": parts[:, 0] + 2 * parts[:, 2]}))
-    assert told["dependent"] == [{"column": "total", "of": ["a", "c"]}]
-    assert look(pa.table(names))["dependent"] == []
 
 
 @pytest.mark.parametrize(

@@ -191,26 +191,6 @@ def test_numbers_that_stand_for_no_answer(tmp_path: Path) -> None:
     assert not next(c for c in again["columns"] if c["name"] == "hours")["no_answer"]
 
 
-def test_one_code_brings_the_others_that_are_nearer() -> None:
-    """77 and 99 beside 0 to 30 days; 77 alone may be a number."""
-    for codes in ([77, 99], [77, 88, 99]):
-        found = look({"x": [*range(31), *codes] * 20, "y": [1.0] * 20 * (31 + len(codes))})
-        assert found["columns"][0]["no_answer"] == codes
-    assert not look({"x": [*range(31), 77] * 20})["columns"][0]["no_answer"]
-    assert look({"x": [*range(60), 77, 999] * 20})["columns"][0]["no_answer"] == [999]
-
-
-@pytest.mark.parametrize(
-    ("values", "code"),
-    [([-1, *range(10, 60)], -1), ([-1, *range(30)], -1), ([0, *range(1950, 1999)], 0)],
-)
-def test_minus_one_below_counts_and_nought_below_years(values: list[int], code: int) -> None:
-    table = {"x": values * 20, "y": [1.0] * (20 * len(values))}
-    found = look(table, label="y")
-    assert found["columns"][0]["no_answer"] == [code]
-    assert f"x={code}" not in found["options"]
-
-
 @pytest.mark.parametrize(
     "values",
     [

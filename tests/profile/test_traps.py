@@ -114,15 +114,6 @@ def test_columns_of_which_the_label_is_made_are_dropped(name: str) -> None:
     assert look(pa.table(table), label="y", drop=dropped)["label"]["r_squared"] < 0.999
 
 
-def test_multiples_are_compared_on_the_rows_that_both_have() -> None:
-    """Two columns of correlation .4 that stand in different rows mostly are no multiples."""
-    a, b = X.copy(), 0.4 * X + RNG.normal(size=N)
-    a[: N // 2], b[N // 2 + 60 :] = np.nan, np.nan
-    assert look(pa.table({"a": a, "b": b}))["twins"] == []
-    same = look(pa.table({"a": a, "b": np.where(np.arange(N) % 3 == 0, np.nan, 7 * X)}))["twins"]
-    assert [pair["columns"] for pair in same] == [["a", "b"]]
-
-
 def test_answers_among_labels_are_not_called_missing(tmp_path: Path) -> None:
     answers = np.array(["Y", "N", "U", "A", ""])[np.arange(N) % 5]
     pd.DataFrame({"x": X, "y": answers}).to_csv(tmp_path / "t.csv", index=False)

@@ -1,9 +1,7 @@
 """What `labeldp look` finds in a table before a release.
 
-look        reads the table and puts the answer together
-columns     kind, range and outliers of every column
-relations   duplicate rows, rows of one person, columns that follow from others
-label       for the curator only: missing labels, copies of the label, what costs privacy
-advice      sentences for people, and the options of a release
-page        the answer as an HTML page
+look       reads the table, puts the answer together, and names the options of a release
+columns    kind, range, outliers and strange values of every column; ids that repeat
+label      for the curator only: missing labels, copies of the label, what costs privacy
+page       the answer as an HTML page
 """

@@ -1,10 +1,11 @@
-"""Facts about single columns: what they hold, what that costs, and what to do about it."""
+"""Facts about columns: what they hold, what that costs, and what to do about it."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from labeldp.features.column_type import (
     cyclic,
     infer_column_type,
     named_like_a_code,
+    named_like_an_id,
+    names_a_person,
     surely_id,
     type_statistics,
 )
@@ -35,9 +38,11 @@ _OUTLIER = 8.0
 """Standard deviations from the mean; a normal distribution of 10⁹ rows does not reach it."""
 _WINSOR = 0.001
 _WINSOR_SHARES = (_WINSOR, 0.002, 0.005, 0.01, 0.02, 0.05)
-_MANY_ROWS, _ROWS_PER_COLUMN = 10_000, 250
-"""Whole numbers in a row have a column each in a table of so many rows, and of so many more for
-each such column."""
+_MANY_ROWS = 10_000
+"""Rows of a table from which whole numbers that follow each other have a column each."""
+_NO_ANSWER = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
+"""What people write for "does not know" and the like: 99, 999, 98, 97, 88, 77, 99.9."""
+_FEW_CODES = 8
 
 _PLAIN_NUMBER = r"^[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
 _DATE = (
@@ -56,11 +61,15 @@ _MENDS = (
 _MOSTLY = 0.8
 _SAMPLE = 2_000
 
-_NO_ANSWER = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
-"""What people write for "does not know" and the like: 99, 999, 98, 97, 88, 77, 99.9."""
-_FEW_CODES = 8
-_MANY_NUMBERS = 20
-"""Different numbers from which −1 alone below zero, or 0 far below them, is no quantity."""
+_COMPACT_DATES = "%Y%m%d", "%d%m%Y", "%m%d%Y"
+_YEARS = 1880, 2100
+
+_MANY_IDS, _MANY_NUMBERS = 12, 100
+"""Different values from which a column can hold ids, and from which numbers can be some."""
+_REPEATED = 1.2
+"""Rows per id from which ids repeat."""
+_GROUP = 20.0
+"""Rows per id from which an id that does not name a person is a place or a thing, not one."""
 
 
 def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
@@ -69,19 +78,15 @@ def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
     for batch in table.to_batches():
         statistics.add(batch, None, 0)
     statistics.state()
-    scales = sum(_dummies(name, table[name]) for name in table.column_names)
-    many = _MANY_ROWS + _ROWS_PER_COLUMN * scales
-    return [_describe(column, table[column.name], statistics, many) for column in source.columns]
+    return [_describe(column, table[column.name], statistics) for column in source.columns]
 
 
-def _describe(
-    column: Column, values: pa.ChunkedArray, statistics: ColumnStatistics, many: int
-) -> Facts:
+def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatistics) -> Facts:
     name, min_count = column.name, math.isqrt(statistics.rows)
     levels = statistics.levels.get(name)
     inferred = infer_column_type(column, statistics.extremes.get(name), levels, min_count)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
-    kind, why, advice = _kind(column, values, distinct, inferred, many)
+    kind, why, advice = _kind(column, values, distinct, inferred)
     notes = list[str]()
     if kind == "category" and levels is not None and not levels.too_many:
         merge_levels(name, levels.counts, min_count, notes)
@@ -104,7 +109,7 @@ def _describe(
 
 
 def _kind(
-    column: Column, values: pa.ChunkedArray, distinct: int, inferred: ColumnType, many: int
+    column: Column, values: pa.ChunkedArray, distinct: int, inferred: ColumnType
 ) -> tuple[str, str, str | None]:
     """Return the kind of a column, why, and the option of a release that suits it, if any."""
     filled = len(values) - values.null_count
@@ -116,11 +121,13 @@ def _kind(
         mean_length = pc.mean(pc.utf8_length(values)).as_py() or 0.0
         if distinct > filled / 2 and mean_length > _LONG_TEXT:
             return "text", "long texts that hardly repeat", "drop"
-        if _all_rare(values, distinct):
+        least = math.isqrt(len(values))
+        often = pc.max(values.drop_null().value_counts().field("counts")).as_py()
+        if distinct > FEW[-1] and often < least and distinct * least >= filled:
             return "text", f"{distinct} texts, none in rows enough to be told apart", "drop"
     if inferred.kind == "category":
-        scale = column.undecided and distinct in FEW and _is_scale(column.name, values)
-        if scale and len(values) < many:
+        few = column.undecided and distinct in FEW and len(values) < _MANY_ROWS
+        if few and _is_scale(column.name, values, distinct):
             return "number", f"{inferred.why} in a row: one column costs least", "numeric"
         why = "true or false" if pa.types.is_boolean(values.type) else inferred.why
         return "category", why, None
@@ -135,27 +142,12 @@ def _kind(
     return "number", "numbers", None
 
 
-def _dummies(name: str, values: pa.ChunkedArray) -> int:
-    """Return how many design columns whole numbers in a row have as a category; 0 of others."""
-    if not pa.types.is_integer(values.type):
-        return 0
-    distinct = pc.count_distinct(values, mode="only_valid").as_py()
-    return distinct - 1 if distinct in FEW and _is_scale(name, values) else 0
-
-
-def _is_scale(name: str, values: pa.ChunkedArray) -> bool:
+def _is_scale(name: str, values: pa.ChunkedArray, distinct: int) -> bool:
     """Return whether whole numbers follow each other, as counts do, and are not named as codes."""
     ends = pc.min_max(values).as_py()
-    scale = ends["max"] - ends["min"] + 1 == pc.count_distinct(values, mode="only_valid").as_py()
-    return bool(scale) and not (named_like_a_code(name) or surely_id(name) or cyclic(name))
-
-
-def _all_rare(values: pa.ChunkedArray, distinct: int) -> bool:
-    """Return whether no text is as frequent as a level must be."""
-    least = math.isqrt(len(values))
-    if distinct <= FEW[-1] or distinct * least < len(values) - values.null_count:
+    if ends["max"] - ends["min"] + 1 != distinct:
         return False
-    return bool(pc.max(values.drop_null().value_counts().field("counts")).as_py() < least)
+    return not (named_like_a_code(name) or surely_id(name) or cyclic(name))
 
 
 def _range(values: NDArray[np.float64]) -> Facts:
@@ -195,47 +187,32 @@ def _largest_leverage(values: NDArray[np.float64]) -> float:
 def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
     """Return numbers that custom has for "no answer" and that lie far from all others.
 
-    99 beside 1 to 5, −999 beside amounts, 0 beside years. They may be numbers all the same, so
-    `look` only names them.
+    99 beside 1 to 5, −999 beside amounts. They may be numbers all the same, so `look` only names
+    them.
     """
     counted = values.drop_null().value_counts()
     numbers = counted.field("values").cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    several = counted.field("counts").to_numpy() >= 2
-    if len(numbers) < 3 or not np.isfinite(numbers).all():
-        return []
     order = np.argsort(numbers)
-    ends = {*order[:_FEW_CODES].tolist(), *order[-_FEW_CODES:].tolist()}  # codes are far from all
-    customary = np.zeros(len(numbers), bool)
-    customary[[k for k in ends if several[k] and _is_customary(float(numbers[k]))]] = True
-    near = np.isin(numbers, (-1.0, 0.0)) & several
-    codes = [*_far_from(numbers[customary], numbers[~customary])]
-    others = numbers[~(customary | near)]
-    if len(others) >= _MANY_NUMBERS:
-        low, high = others.min(), others.max()
-        found = np.where(numbers[near] < 0, low >= 0, low > 2 * (high - low))
-        codes += [*numbers[near][found]]
-    return [int(code) if float(code).is_integer() else float(code) for code in sorted(codes)]
+    numbers, often = numbers[order], counted.field("counts").to_numpy()[order]
+    ends = {*range(len(numbers))[:_FEW_CODES], *range(len(numbers))[-_FEW_CODES:]}
+    places = [k for k in sorted(ends) if often[k] >= 2 and _is_customary(float(numbers[k]))]
+    others = np.delete(numbers, places)
+    if len(others) < 2 or not np.isfinite(numbers).all():
+        return []
+    low, high = others.min(), others.max()
+    codes = list[int | float]()
+    for code in numbers[places].tolist():
+        away = min(abs(code - low), abs(code - high))
+        far = away > 2 * (high - low) and abs(code) > 2 * max(abs(low), abs(high))
+        if far or code < 0 <= low:
+            codes.append(int(code) if code.is_integer() else code)
+    return codes
 
 
 def _is_customary(number: float) -> bool:
     if abs(number) >= 1e9 or 0 <= number < 10:
         return False
     return _NO_ANSWER.fullmatch(f"{abs(number):.10g}") is not None
-
-
-def _far_from(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return codes twice as far from the others as these are apart, or alone below zero.
-
-    Beside such a code, once as far is enough: 77 beside 99.
-    """
-    if len(others) < 2:
-        return codes[:0]
-    low, high = others.min(), others.max()
-    away = np.minimum(np.abs(codes - low), np.abs(codes - high))
-    far = (away > 2 * (high - low)) & (np.abs(codes) > 2 * max(abs(low), abs(high)))
-    nearer = (away > high - low) & (codes > high) & np.any(codes[far] > high)
-    found: NDArray[np.float64] = codes[far | nearer | ((codes < 0) & (low >= 0))]
-    return found
 
 
 def _mend(name: str, values: pa.ChunkedArray, distinct: int) -> Facts | None:
@@ -254,10 +231,6 @@ def _mend(name: str, values: pa.ChunkedArray, distinct: int) -> Facts | None:
             lines = [f"{column} = {code.format(column)}", 'table.to_parquet("mended.parquet")']
             return {"kind": kind, "lines": lines}
     return None
-
-
-_COMPACT_DATES = "%Y%m%d", "%d%m%Y", "%m%d%Y"
-_YEARS = 1880, 2100
 
 
 def compact_date_format(values: pa.ChunkedArray) -> str | None:
@@ -281,3 +254,29 @@ def compact_date_format(values: pa.ChunkedArray) -> str | None:
         if pc.all(known, skip_nulls=False).as_py():
             return form
     return None
+
+
+def find_persons(table: pa.Table, kinds: Mapping[str, str]) -> list[Facts]:
+    """Return columns of ids that repeat, those first that name a person.
+
+    An id with many rows that does not name a person is rather a shop's or a ward's. The first that
+    is named like an id is `advised`: the command protects all rows of one together.
+    """
+    persons = []
+    for name in table.column_names:
+        kind, named, person = kinds[name], named_like_an_id(name), names_a_person(name)
+        if kind in ("date", "time", "constant") or not (named or kind in ("id", "text")):
+            continue
+        if kind == "number" and not pa.types.is_integer(table[name].type):
+            continue
+        counts = table[name].drop_null().value_counts().field("counts").to_numpy()
+        mean = float(counts.mean()) if len(counts) else 0.0
+        fewest = _MANY_IDS if person or kind != "number" else _MANY_NUMBERS
+        if len(counts) <= fewest or mean < _REPEATED or (mean > _GROUP and not person):
+            continue
+        facts = {"column": name, "mean": mean, "most": int(counts.max())}
+        persons.append(facts | {"person": person, "advised": named})
+    persons.sort(key=lambda each: (not (each["person"] and each["advised"]), not each["advised"]))
+    for each in persons[1:]:
+        each["advised"] = False
+    return persons

@@ -19,7 +19,6 @@ from scipy.stats import rankdata
 from labeldp.data.columns import is_text, to_float, value_type
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
-from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 
 Array = NDArray[np.float64]
@@ -41,7 +40,6 @@ _MOST_ROWS, _MOST_CELLS, _MOST_NUMBERS = 50_000, 4_000_000, 60
 _LARGEST = 1e290
 """Labels beyond are no numbers to reckon with."""
 _SHOWN = 5
-_NO_FEATURES = ("id", "text", "constant")
 
 
 def describe_label(
@@ -53,8 +51,8 @@ def describe_label(
     """
     labels, unreadable, texts, missing = _read(source, table.num_rows)
     known = np.flatnonzero(~np.isnan(labels))
-    used = [each["name"] for each in columns if each["kind"] not in _NO_FEATURES]
     known = known[:: max(1, len(known) // _MOST_ROWS)]
+    used = [each["name"] for each in columns if each["kind"] not in ("id", "text", "constant")]
     some, own = table.select(used).take(pa.array(known)), labels[known]
     copies, close, numbers = {}, [], {}
     for name in used if len(known) else ():
@@ -69,8 +67,8 @@ def describe_label(
             if _correlation(rankdata(x[filled]), rankdata(own[filled])) > _CLOSE:
                 close.append(name)
     parts = _parts(numbers, own)
-    numeric = [each["name"] for each in columns if each["advice"] == "numeric"]
     gone = {*copies, *parts}
+    numeric = [each["name"] for each in columns if each["advice"] == "numeric"]
     design = _design(some.drop_columns([*gone]), own, [n for n in numeric if n not in gone])
     for row in design.get("costly_rows", ()):
         row["row"] = int(known[row["row"]]) + 1
@@ -81,7 +79,7 @@ def describe_label(
         "missing": missing,
         "unreadable": unreadable,
         "texts": texts,
-        "about": _coarse_range(labels[known]),
+        "about": _coarse_range(own),
         "copies": copies,
         "close": close,
         "parts": parts,
@@ -91,9 +89,9 @@ def describe_label(
 
 
 def _read(source: Source, rows: int) -> tuple[Array, int, list[str], int]:
-    """Return the labels of the first rows, and how many are no numbers or missing.
+    """Return the labels of the first rows, how many are no numbers, some texts, how many missing.
 
-    Also some texts among them, but none with a digit: that may be a number misspelt.
+    No text has a digit: that may be a number misspelt.
     """
     labels, texts, unreadable, missing, seen = [], set[str](), 0, 0, 0
     for batch in source.reader.batches([str(source.label)], source.batch_rows):
@@ -106,9 +104,8 @@ def _read(source: Source, rows: int) -> tuple[Array, int, list[str], int]:
         unreadable += int(unread.sum())
         if is_text(value_type(raw.type)):
             strange = pc.unique(raw.cast(pa.string()).filter(pa.array(unread)))
-            texts |= {
-                *strange.filter(pc.invert(pc.match_substring_regex(strange, r"\d"))).to_pylist()
-            }
+            has_digit = pc.match_substring_regex(strange, r"\d")
+            texts.update(strange.filter(pc.invert(has_digit)).to_pylist())
         seen += len(raw)
         if seen >= rows:
             break
@@ -123,8 +120,7 @@ def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
         return "is the label in other units"
     if ordered and _correlation(rankdata(groups), rankdata(own)) > _SAME:
         return "orders the rows as the label does"
-    directions = (groups, -groups) if ordered else (groups,)
-    if any(_separates(each, own, ordered=ordered) for each in directions):
+    if _separates(groups, own, by_chance=not ordered) or (ordered and _separates(-groups, own)):
         return "tells in which part of its range a label lies"
     if _separates(blank, labels) or _separates(-blank, labels):
         return "is missing in one part of the label's range"
@@ -135,14 +131,14 @@ def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
 
 def _levels(texts: pa.ChunkedArray, labels: Array) -> Array:
     """Return levels as numbers in the order of their mean labels, NaN for missing."""
-    codes = texts.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    coded = texts.combine_chunks().dictionary_encode().indices
+    codes = coded.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    filled = ~np.isnan(codes)
     places = np.full(len(codes), np.nan)
-    filled = ~np.isnan(codes.astype(float))
-    if not filled.any():
-        return places
-    index = codes[filled].astype(np.int64)
-    means = np.bincount(index, labels[filled]) / np.maximum(np.bincount(index), 1)
-    places[filled] = np.argsort(np.argsort(means))[index]
+    if filled.any():
+        index = codes[filled].astype(np.int64)
+        means = np.bincount(index, labels[filled]) / np.bincount(index)
+        places[filled] = np.argsort(np.argsort(means))[index]
     return places
 
 
@@ -161,7 +157,7 @@ def _ranges(groups: Array, labels: Array) -> tuple[NDArray[np.int64], Array, Arr
     return starts, np.minimum.reduceat(own, starts), np.maximum.reduceat(own, starts)
 
 
-def _separates(groups: Array, labels: Array, *, ordered: bool = True) -> bool:
+def _separates(groups: Array, labels: Array, *, by_chance: bool = False) -> bool:
     """Return whether the label ranges of successive groups do not overlap: bins, thresholds, ranks.
 
     One boundary at least must be strict, with a few rows on both sides. Where the groups were
@@ -170,13 +166,12 @@ def _separates(groups: Array, labels: Array, *, ordered: bool = True) -> bool:
     if len(groups) < _FEWEST_ROWS:
         return False
     starts, low, high = _ranges(groups, labels)
-    if len(starts) < 2 or np.any(high[:-1] > low[1:]):
-        return False
     beside = np.minimum(starts[1:], len(groups) - starts[1:])
-    if not np.any((high[:-1] < low[1:]) & (beside >= _FEWEST_BESIDE)):
+    strict = (high[:-1] < low[1:]) & (beside >= _FEWEST_BESIDE)
+    if np.any(high[:-1] > low[1:]) or not np.any(strict):
         return False
     commonest = np.unique(labels, return_counts=True)[1].max() / len(labels)
-    return ordered or bool((len(groups) - len(starts)) * math.log(commonest) < _CHANCE)
+    return not by_chance or bool((len(groups) - len(starts)) * math.log(commonest) < _CHANCE)
 
 
 def _tells_one_value(groups: Array, labels: Array) -> bool:
@@ -192,17 +187,17 @@ def _tells_one_value(groups: Array, labels: Array) -> bool:
 
 def _coarse_range(labels: Array) -> list[float] | None:
     """Return ends so coarse that they say no more than the order of magnitude."""
+
+    def coarse(value: float) -> float:
+        if value <= 0:
+            return 0.0
+        unit = 10.0 ** math.floor(math.log10(value))
+        return next(step * unit for step in (1, 2, 5, 10) if step * unit >= value)
+
     if not len(labels):
         return None
     low, high = np.quantile(labels, [0.01, 0.99])
-    return [-_coarse(-float(low)) if low < 0 else 0.0, _coarse(float(high))]
-
-
-def _coarse(value: float) -> float:
-    if value <= 0:
-        return 0.0
-    unit = 10.0 ** math.floor(math.log10(value))
-    return next(step * unit for step in (1, 2, 5, 10) if step * unit >= value)
+    return [0.0 - coarse(-float(low)), coarse(float(high))]
 
 
 def _parts(numbers: Mapping[str, Array], labels: Array) -> list[str]:
@@ -243,7 +238,8 @@ def _explaining(numbers: Mapping[str, Array], labels: Array) -> list[str]:
 def _design(table: pa.Table, labels: Array, numeric: Sequence[str]) -> dict[str, Any]:
     """Return what a fit with all labels explains, and which rows and levels cost privacy.
 
-    A row's leverage is what its label can move in a fit, and so what privacy costs.
+    A row's leverage is what its label can move in a fit, and so what privacy costs. That of a
+    level's rows is near one over their number.
     """
     try:
         features = fit_features(scan(table, numeric=numeric))
@@ -258,25 +254,24 @@ def _design(table: pa.Table, labels: Array, numeric: Sequence[str]) -> dict[str,
     leverage = np.einsum("ij,ij->i", design @ inverse, design)
     centred = labels[:rows] - labels[:rows].mean()
     total, cross = float(centred @ centred), design.T @ centred
+    costly = [
+        {
+            "row": int(row),
+            "leverage": float(leverage[row]),
+            "column": features.names[int(np.argmax(design[row] * (inverse @ design[row])))],
+        }
+        for row in np.argsort(-leverage)[:_SHOWN]
+    ]
+    first_level = len(features.names) - sum(features.category_sizes)
+    counts = {
+        name: int(np.count_nonzero(design[:, first_level + place]))
+        for place, name in enumerate(features.names[first_level:])
+    }
+    rarest = sorted(counts, key=lambda name: counts[name])[:_SHOWN]
     return {
         "r_squared": float(cross @ inverse @ cross) / total if total > 0 else None,
         "design_columns": design.shape[1],
         "rank": int(np.linalg.matrix_rank(gram, tol=1e-10 * float(np.trace(gram)), hermitian=True)),
-        "costly_rows": [
-            {
-                "row": int(row),
-                "leverage": float(leverage[row]),
-                "column": features.names[int(np.argmax(design[row] * (inverse @ design[row])))],
-            }
-            for row in np.argsort(-leverage)[:_SHOWN]
-        ],
-        "rare_levels": _rare_levels(features, design),
+        "costly_rows": costly,
+        "rare_levels": [{"level": name, "rows": counts[name]} for name in rarest],
     }
-
-
-def _rare_levels(features: FeatureMap, design: Array) -> list[dict[str, Any]]:
-    """Return the levels with the fewest rows: their leverage is near one over the rows."""
-    places = range(len(features.names) - sum(features.category_sizes), len(features.names))
-    counts = {features.names[k]: int(np.count_nonzero(design[:, k])) for k in places}
-    rarest = sorted(counts, key=lambda name: counts[name])[:_SHOWN]
-    return [{"level": name, "rows": counts[name]} for name in rarest]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,8 @@ from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table, scan
 from labeldp.errors import InputError, to_str_tuple
 from labeldp.features.columns import check_size
-from labeldp.profile.advice import findings, release_options
-from labeldp.profile.columns import compact_date_format, describe_columns
+from labeldp.profile.columns import compact_date_format, describe_columns, find_persons
 from labeldp.profile.label import describe_label
-from labeldp.profile.relations import count_duplicates, find_persons, find_sums, find_twins
 
 _MOST_ROWS = 1_000_000
 
@@ -106,15 +107,13 @@ def look(
         "rows": source.total_rows or table.num_rows,
         "rows_read": table.num_rows,
         "columns": columns,
-        "duplicates": count_duplicates(table),
+        "duplicates": _count_duplicates(table),
         "persons": find_persons(table, kinds),
-        "twins": list(find_twins(table, kinds)),
-        "dependent": list(find_sums(table, kinds)),
         "notes": [*source.notes, *unusable.values()],
         "label": None if label is None else describe_label(source, table, columns),
     }
-    answer["findings"] = list(findings(answer))
-    return answer | release_options(answer, said, spelling)
+    answer["findings"] = list(_findings(answer))
+    return answer | _release_options(answer, said, spelling)
 
 
 def _unusable(schema: pa.Schema, taken: Sequence[str | None]) -> Mapping[str, str]:
@@ -154,3 +153,120 @@ def _plain(values: pa.Array) -> pa.Array:
     if pa.types.is_float16(values.type):
         return values.cast(pa.float32())
     return values.cast(value_type(values.type)) if pa.types.is_dictionary(values.type) else values
+
+
+def _count_duplicates(table: pa.Table) -> int:
+    """Return how many rows repeat another in every feature."""
+    groups = table.group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
+    return int(table.num_rows - groups.num_rows)
+
+
+def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what somebody should know before a release, a sentence each, the gravest first."""
+    if answer["label"] is not None:
+        yield from _about_label(answer["label"])
+    for each in answer["persons"]:
+        name = each["column"]
+        rows = f"{name}: {each['mean']:.1f} rows each on average, at most {each['most']:,}"
+        if each["advised"]:
+            yield f"{rows}; `person={name}` protects all rows of one together, not single rows"
+        else:
+            yield f"{rows}; if all rows of one are to be protected together, add `person={name}`"
+    columns = answer["columns"]
+    for facts in columns:
+        if facts["advice"] is not None or facts["kind"] == "constant":
+            yield f"{facts['name']}: {facts['kind']}, {facts['why']}"
+    for facts in columns:
+        if facts["mend"] is not None:
+            lines = "\n".join(facts["mend"]["lines"])
+            yield (
+                f"{facts['name']}: {facts['kind']} of texts that look like "
+                f"{facts['mend']['kind']}; if they are that and no codes, in pandas:\n{lines}"
+            )
+    for facts in columns:
+        codes = facts["no_answer"]
+        if codes:
+            words = join_list(f"{facts['name']}={code}" for code in codes)
+            yield (
+                f"{facts['name']}: {', '.join(map(str, codes))} far from all other numbers; if "
+                f"that means missing, add `na={words}`"
+            )
+    for facts in columns:
+        outlier = facts["outlier"]
+        if outlier is not None:
+            yield (
+                f"{facts['name']}: {outlier['value']:g} is far from the usual "
+                f"{outlier['typical']:g}: its row has leverage {outlier['leverage']:.2g}, "
+                f"winsorised {outlier['leverage_winsorised']:.2g}"
+            )
+    for facts in columns:
+        yield from facts["levels"]
+    if answer["duplicates"]:
+        yield f"{answer['duplicates']:,} rows repeat another row in every feature"
+
+
+def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what only the curator may know."""
+    public = "(for the curator only): features are published, and labels would be with them"
+    for name, why in label["copies"].items():
+        yield f"{name} {why} {public}; `drop={shlex.quote(join_list([name]))}`"
+    if label["parts"]:
+        names = join_list(label["parts"])
+        yield f"the label follows from {names} and others {public}; `drop={shlex.quote(names)}`"
+    for name in label["close"]:
+        yield f"{name} follows the label closely (for the curator only): is it public? Features are"
+    if label["missing"]:
+        share = label["missing"] / label["rows"]
+        yield (
+            f"{label['missing']:,} of {label['rows']:,} rows ({share:.1%}) have no label (for the "
+            "curator only): `drop_missing_labels` leaves them out, and who lacks one shows"
+        )
+    if label["unreadable"]:
+        such = f" such as {', '.join(label['texts'])}" if label["texts"] else ""
+        yield (
+            f"{label['unreadable']:,} labels are texts{such} or no finite numbers (for the curator "
+            "only), and a release refuses them: give each answer a number, or name those that "
+            "mean missing (`na`); to leave an answer out shows who gave it"
+        )
+
+
+def _release_options(
+    answer: Mapping[str, Any], columns: Mapping[str, Sequence[str]], text: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the words to append to `labeldp release`, and what only the curator can choose.
+
+    `columns` and `text` are what was said of the columns and of the text.
+    """
+    label, persons = answer["label"], [p["column"] for p in answer["persons"] if p["advised"]]
+    lists = {
+        kind: [*names, *(c["name"] for c in answer["columns"] if c["advice"] == kind)]
+        for kind, names in columns.items()
+    }
+    if label is not None:
+        lists["drop"] += [*label["copies"], *label["parts"]]
+    gone = {*persons, *lists["drop"]}
+    winsor = {c["name"]: c["winsor"] for c in answer["columns"] if c.get("winsor")}
+    lists = {
+        kind: [n for n in names if n not in (persons if kind == "drop" else gone)]
+        for kind, names in lists.items()
+    }
+    lists["winsor"] = [f"{n}={share:g}" for n, share in winsor.items() if n not in gone]
+    words = [] if label is None else ["--label", label["name"]]
+    for name, value in {"person": persons, **lists, **text}.items():
+        if value:
+            words += ["--" + name.replace("_", "-"), join_list(value)]
+    if label is not None and label["missing"]:
+        words.append("--drop-missing-labels")
+    needed = ["--label-range LO HI", "--out DIR"]
+    if label is None:
+        return {"options": words, "needed": ["--label COLUMN", *needed]}
+    return {"options": [*words, "--clip"], "needed": needed}
+
+
+def join_list(value: Any) -> str:
+    """Return the value of an option as the command line takes it; names with commas in quotes."""
+    if isinstance(value, str | int):
+        return str(value)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(dict.fromkeys(value))
+    return text.getvalue()

@@ -3,52 +3,50 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
-from html import escape
-from string import Template
+from collections.abc import Mapping
 from typing import Any
 
-_PAGE = Template("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>$title</title>
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Table {{ answer.table }}</title>
 <style>
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid #ddd; padding: .3rem .6rem; text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
 pre { background: #f4f4f4; padding: .8rem; white-space: pre-wrap; }
 li { white-space: pre-wrap; }
 .private { border: 2px solid #b00; padding: 0 1rem; }
 </style></head><body>
-<h1>$title</h1><p>$summary</p>
-<h2>What to know</h2><ul>$findings</ul>
-<h2>Columns</h2><table><thead><tr>$header</tr></thead><tbody>$columns</tbody></table>
-<h2>How it was read</h2><ul>$notes</ul>
-$label
-<h2>Options for a release</h2><pre>$command</pre>
+<h1>Table {{ answer.table }}</h1><p>{{ summary }}</p>
+<h2>What to know</h2>
+<ul>{% for text in answer.findings or ["nothing unusual"] %}<li>{{ text }}</li>{% endfor %}</ul>
+<h2>Columns</h2>
+<table><thead><tr>{% for name in header %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}
+</tbody></table>
+<h2>How it was read</h2>
+<ul>{% for text in answer.notes or ["as it stands"] %}<li>{{ text }}</li>{% endfor %}</ul>
+{% if answer.label %}<div class="private"><h2>Label</h2>
+<p><strong>{{ answer.label.warning }}</strong></p>
+<ul>{% for name, value in label_facts %}<li>{{ name }}: {{ value }}</li>{% endfor %}</ul></div>
+{% endif %}
+<h2>Options for a release</h2><pre>{{ command }}</pre>
 </body></html>
-""")
-_LABEL = Template("""<div class="private"><h2>Label</h2><p><strong>$warning</strong></p>
-<ul>$facts</ul></div>""")
-HEADER = ("column", "kind", "why", "distinct", "missing", "range")
+"""
+_HEADER = ("column", "kind", "why", "distinct", "missing", "range")
 
 
 def page(answer: Mapping[str, Any]) -> str:
     """Return the page for what `look` returned."""
-    label = ""
-    if answer["label"] is not None:
-        facts = [f"{name}: {value}" for name, value in label_facts(answer["label"])]
-        warning = escape(answer["label"]["warning"])
-        label = _LABEL.substitute(warning=warning, facts=_items(facts))
-    rows = (zip(HEADER, cells(facts), strict=True) for facts in answer["columns"])
-    return _PAGE.substitute(
-        title=escape(f"Table {answer['table']}"),
-        summary=escape(summary(answer)),
-        findings=_items(answer["findings"] or ["nothing unusual"]),
-        header="".join(f"<th>{name}</th>" for name in HEADER),
-        columns="".join(f"<tr>{''.join(_cell(*each) for each in row)}</tr>" for row in rows),
-        notes=_items(answer["notes"] or ["as it stands"]),
-        label=label,
-        command=escape(command(answer)),
+    from jinja2 import Environment, StrictUndefined
+
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_PAGE)
+    return template.render(
+        answer=answer,
+        summary=summary(answer),
+        header=_HEADER,
+        rows=[cells(facts) for facts in answer["columns"]],
+        label_facts=label_facts(answer["label"]) if answer["label"] else [],
+        command=command(answer),
     )
 
 
@@ -71,7 +69,7 @@ def command(answer: Mapping[str, Any]) -> str:
 
 
 def cells(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a column's facts in the order of `HEADER`."""
+    """Return a column's facts: name, kind, why, distinct and missing values, range."""
     ends = f"{facts['low']:g} to {facts['high']:g}" if "low" in facts else ""
     counts = (f"{facts['distinct']:,}", f"{facts['missing']:,}")
     return (facts["name"], facts["kind"], facts["why"], *counts, ends)
@@ -85,20 +83,11 @@ def label_facts(label: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("98 % lie within about", "–" if about is None else f"{about[0]:g} to {about[1]:g}"),
         ("R² of a quick fit", "–" if explained is None else f"{explained:.3f}"),
     ]
-    if "design_columns" not in label:
-        return facts
-    facts.append(("design columns, rank", f"{label['design_columns']}, {label['rank']}"))
-    for row in label["costly_rows"]:
-        told = f"row {row['row']:,}: {row['leverage']:.2g}, because of {row['column']}"
-        facts.append(("largest leverages", told))
-    for level in label["rare_levels"]:
-        facts.append(("rarest levels", f"{level['level']}: {level['rows']:,} rows"))
+    if "design_columns" in label:
+        facts.append(("design columns, rank", f"{label['design_columns']}, {label['rank']}"))
+        for row in label["costly_rows"]:
+            told = f"row {row['row']:,}: {row['leverage']:.2g}, because of {row['column']}"
+            facts.append(("largest leverages", told))
+        for level in label["rare_levels"]:
+            facts.append(("rarest levels", f"{level['level']}: {level['rows']:,} rows"))
     return facts
-
-
-def _cell(name: str, text: str) -> str:
-    return f'<td class="{"n" if name in ("distinct", "missing") else ""}">{escape(text)}</td>'
-
-
-def _items(texts: Iterable[str]) -> str:
-    return "".join(f"<li>{escape(text)}</li>" for text in texts)
