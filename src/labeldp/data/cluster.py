@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 
 from labeldp import errors
 from labeldp.data.batches import sliced
-from labeldp.data.files import check_unique_names
 from labeldp.data.readers import COUNT_ROWS, TableReader
+from labeldp.data.roles import check_unique_names
 from labeldp.data.text_types import TextCounts, add_counts, count_texts
 from labeldp.errors import DataError, InputError, LabelDPError
 

@@ -7,8 +7,6 @@ labels nothing passes here but `floats_of`, which refuses none.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,20 +89,15 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool
             f"column {field.name!r} has type {field.type}, which is neither a number nor a "
             f"category; drop it, or turn it into plain columns first"
         )
-    kind: Kind = _natural(field.type)
-    if numeric:
-        kind = "numeric"
-    elif categorical:
+    type_ = field.type
+    kind: Kind = "numeric"
+    if categorical:
         kind = "categorical"
-    return Column(field.name, kind, str(field.type), numeric or categorical, wanted)
-
-
-def _natural(type_: pa.DataType) -> Kind:
-    if pa.types.is_integer(type_):
-        return "integer"
-    if pa.types.is_dictionary(type_) or pa.types.is_boolean(type_) or is_text(type_):
-        return "categorical"
-    return "numeric"
+    elif pa.types.is_integer(type_) and not numeric:
+        kind = "integer"
+    elif not (numeric or is_number(type_) or is_moment(type_) or is_clock(type_)):
+        kind = "numeric" if pa.types.is_null(type_) else "categorical"
+    return Column(field.name, kind, str(type_), numeric or categorical, wanted)
 
 
 def check_breadth(columns: int) -> None:
@@ -128,12 +121,6 @@ NUMBER = r"^[ \t]*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]|[iI]nfinit
 _EXACT = 2**53
 _ZERO = arrow_numbers(np.zeros(1, np.int64))[0]
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-
-
-def in_any_case(words: str) -> tuple[str, ...]:
-    """Words between strokes in small letters, in capitals, and with capitals where they begin."""
-    made = str.lower, str.upper, str.capitalize, str.title
-    return tuple(dict.fromkeys(make(word) for word in words.split("|") for make in made))
 
 
 def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
@@ -231,52 +218,14 @@ def _hours(array: pa.Array) -> NDArray[np.float64]:
 
 def _parse(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
     text = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
-    text = without_null_words(text)
+    missing = pc.is_in(text, value_set=arrow_words(NULL_WORDS, text.type))
+    text = pc.if_else(missing, no_value(text.type), text)
     right = pc.or_kleene(pc.match_substring_regex(text, NUMBER), text.is_null())
     rows = np.flatnonzero(~numpy_numbers(right))
     if rows.size:
-        raise not_a_number(name, text[int(rows[0])].as_py(), f"row {first_row + int(rows[0]) + 1}")
+        raise DataError(
+            f"column {name!r} should be numeric but holds {text[int(rows[0])].as_py()[:40]!r} at "
+            f"row {first_row + int(rows[0]) + 1}; correct the value, or declare the column "
+            "categorical"
+        )
     return floats_of(text.cast(pa.float64()))
-
-
-def without_null_words(text: pa.Array) -> pa.Array:
-    """The same text, null where it means that."""
-    missing = pc.is_in(text, value_set=arrow_words(NULL_WORDS, text.type))
-    return pc.if_else(missing, no_value(text.type), text)
-
-
-def not_a_number(name: str, value: str, where: str) -> DataError:
-    """The refusal of a text among numbers, in a feature column."""
-    shown = value if len(value) <= 40 else value[:37] + "..."
-    return DataError(
-        f"column {name!r} should be numeric but holds {shown!r} at {where}; correct the value, "
-        f"or declare the column categorical"
-    )
-
-
-_NUMBER_IN_NAME = re.compile(r"(?<![\w.])[\d.]*\d")
-"""A word that begins with a digit. Where a file has no header, or another delimiter than was said,
-its first row stands in the place of the names, and one of its values is a label. Such a line has a
-number somewhere; then messages hold only names without a digit."""
-LONGEST_NAME = 80
-"""Characters of a name that are shown, or compared."""
-NO_NAMES = "numbers: is there a line with their names?"
-
-
-def printable_names(names: Iterable[str]) -> list[str]:
-    """Those that may be said."""
-    names = list(names)
-    if not any(_NUMBER_IN_NAME.search(name) for name in names):
-        return names
-    return [name for name in names if name and not re.search(r"\d", name)]
-
-
-def quoted_names(names: Iterable[str], most: int) -> str:
-    """So many of them at most, in quotes; '' where none may be said."""
-    found = [short_name(name) for name in printable_names(names)]
-    return ", ".join(map(repr, found[:most])) + (", ..." if len(found) > most else "")
-
-
-def short_name(name: str) -> str:
-    """As much of a name as tells it: a table that was given for a name may be long."""
-    return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "…"

@@ -5,49 +5,33 @@ from __future__ import annotations
 import difflib
 import glob
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from labeldp.data.columns import NO_NAMES, printable_names, quoted_names
+from labeldp.data.roles import NO_NAMES, printable_names, quoted_names
 from labeldp.errors import DataError
 from labeldp.io_util import path_problem
 
-FORMATS = {
-    ".parquet": "Parquet",
-    ".pq": "Parquet",
-    ".csv": "CSV",
-    ".csv.gz": "CSV",
-    ".tsv": "TSV",
-    ".tsv.gz": "TSV",
-    ".tab": "TSV",
-    ".psv": "CSV",
-    ".txt": "CSV",
-    ".txt.gz": "CSV",
-    ".dat": "CSV",
-    ".data": "CSV",
-    ".arrow": "Arrow",
-    ".feather": "Arrow",
-    ".ipc": "Arrow",
-    ".xlsx": "Excel",
-    ".xlsm": "Excel",
-    ".dta": "Stata",
-    ".sav": "SPSS",
-    ".zsav": "SPSS",
-    ".sas7bdat": "SAS",
-    ".xpt": "SAS transport",
+_ENDINGS = {
+    "Parquet": (".parquet", ".pq"),
+    "CSV": (".csv", ".csv.gz", ".psv", ".txt", ".txt.gz", ".dat", ".data"),
+    "TSV": (".tsv", ".tsv.gz", ".tab"),
+    "Arrow": (".arrow", ".feather", ".ipc"),
+    "Excel": (".xlsx", ".xlsm"),
+    "Stata": (".dta",),
+    "SPSS": (".sav", ".zsav"),
+    "SAS": (".sas7bdat",),
+    "SAS transport": (".xpt",),
 }
+FORMATS = {ending: form for form, endings in _ENDINGS.items() for ending in endings}
 """Data files are known by how their names end."""
 DELIMITERS = {"CSV": ",", "TSV": "\t"}
 _BY_NAME_ONLY = (".txt", ".txt.gz", ".dat", ".data")
 """Text that may be anything: no part of a directory's table, unless it is named."""
-
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")
-
 
 FileState = tuple[str, int, int, int, int]
 """Path, size, times of the last change of its content and of anything about it, in nanoseconds, and
@@ -59,50 +43,74 @@ def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
     if "://" in str(path):
         raise DataError(f"{path}: only local files are read; download it first")
     place = Path(path).expanduser()
-    _usable(place)
+    _check_usable(place)
     if place.is_dir():
         files = _inside(place)
     elif place.exists():
-        files = (place,)
+        files = [place]
     elif glob.has_magic(str(place)):
-        files = _matching(place)
+        found = map(Path, sorted(glob.glob(str(place), recursive=True)))
+        files = [each for each in found if each.is_file() and not _is_hidden(each)]
+        if not files:
+            raise DataError(f"{place} matches no files; check the pattern")
     else:
-        raise DataError(f"{place}: no such file or directory{_near(place)}")
+        raise DataError(f"{place}: no such file or directory; {_similar(place)}")
     for file in files:
-        _usable(file)
-    formats = sorted({format_of(file) for file in files})
+        _check_usable(file)
+    formats = sorted({_format_of(file) for file in files})
     if len(formats) > 1:
         raise DataError(f"{place} mixes {' and '.join(formats)} files; pass a glob for one format")
-    return files, formats[0]
+    return tuple(files), formats[0]
 
 
-def _usable(path: Path) -> None:
+def _check_usable(path: Path) -> None:
     reason = path_problem(path)
     if reason is not None:
         raise DataError(f"{path}: {reason}")
 
 
-def format_of(path: Path) -> str:
-    """Return the format that a file's name announces."""
-    for ending, name in FORMATS.items():
-        if path.name.lower().endswith(ending):
-            return name
-    if path.name.lower().endswith(_UNFINISHED):
+def _is_hidden(path: Path) -> bool:
+    return path.name.startswith((".", "_"))
+
+
+def _inside(place: Path) -> list[Path]:
+    """Return the data files of a directory."""
+    entries = sorted(entry for entry in place.iterdir() if not _is_hidden(entry))
+    if any(entry.is_dir() for entry in entries):
+        # Leaving a part of the rows out without a word would be worse than asking.
+        raise DataError(f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'")
+    wanted = tuple(end for end in (*FORMATS, *_UNFINISHED) if end not in _BY_NAME_ONLY)
+    files = [entry for entry in entries if entry.name.lower().endswith(wanted)]
+    if not files:
+        raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")
+    return files
+
+
+def _similar(place: Path) -> str:
+    names = [entry.name for entry in place.parent.iterdir()] if place.parent.is_dir() else []
+    close = difflib.get_close_matches(place.name, names, n=1)
+    return f"did you mean {place.parent / close[0]}?" if close else "check the path"
+
+
+def _format_of(path: Path) -> str:
+    name = path.name.lower()
+    for ending, form in FORMATS.items():
+        if name.endswith(ending):
+            return form
+    if name.endswith(_UNFINISHED):
         raise DataError(f"{path} looks half-written; wait until its writer has renamed it")
     raise DataError(f"{path}: unknown format; the name must end in one of {', '.join(FORMATS)}")
 
 
 def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
     """What changes when a file is written to; None for a frame, which may change unseen."""
-    if not paths:
-        return None
     states = []
     for path in paths:
         with reading_file(path, "readable"):
             found = path.stat()
         times = found.st_mtime_ns, found.st_ctime_ns
         states.append((str(path), found.st_size, *times, found.st_ino))
-    return tuple(states)
+    return tuple(states) or None
 
 
 @contextmanager
@@ -128,62 +136,16 @@ def reading_file(path: Path | str, form: str) -> Iterator[None]:
 
 def same_schema(first: pa.Schema, other: pa.Schema, paths: tuple[Path, Path]) -> None:
     """Refuse two files of one table whose columns differ."""
+    what = ""
     if first.names != other.names:
         odd = sorted(set(first.names) ^ set(other.names))
-        what = (
-            f"columns {quoted_names(odd, 5)}"
-            if printable_names(odd)
-            else f"columns, which are {NO_NAMES}"
-        )
-        what = what if odd else "the order of the columns"
+        what = "the order of the columns"
+        if odd:
+            shown = quoted_names(odd, 5) if printable_names(odd) else f"which are {NO_NAMES}"
+            what = f"columns {shown}"
+    elif first.types != other.types:
+        pairs = zip(first, other, strict=True)
+        one, two = next((a, b) for a, b in pairs if a.type != b.type)
+        what = f"the type of column {one.name!r}: {one.type} and {two.type}"
+    if what:
         raise DataError(f"{paths[0]} and {paths[1]} differ in {what}; files need one schema")
-    for a, b in zip(first, other, strict=True):
-        if a.type != b.type:
-            raise DataError(
-                f"{paths[0]} and {paths[1]} differ in the type of column {a.name!r}: {a.type} and "
-                f"{b.type}; files need one schema"
-            )
-
-
-def check_unique_names(names: Sequence[str], where: Any) -> None:
-    """Refuse a table in which a name stands for two columns."""
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        same = f"named {quoted_names(twice, 5)}" if printable_names(twice) else "of one name"
-        raise DataError(
-            f"{where} has several columns {same}; rename them, or add a header line if the file "
-            f"has none"
-        )
-
-
-def _visible(path: Path) -> bool:
-    return not path.name.startswith((".", "_"))
-
-
-def _inside(place: Path) -> tuple[Path, ...]:
-    entries = sorted(entry for entry in place.iterdir() if _visible(entry))
-    if any(entry.is_dir() for entry in entries):
-        # Leaving a part of the rows out without a word would be worse than asking.
-        raise DataError(f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'")
-    wanted = tuple(end for end in (*FORMATS, *_UNFINISHED) if end not in _BY_NAME_ONLY)
-    files = tuple(entry for entry in entries if entry.name.lower().endswith(wanted))
-    if not files:
-        raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")
-    return files
-
-
-def _matching(pattern: Path) -> tuple[Path, ...]:
-    found = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True))
-    files = tuple(path for path in found if path.is_file() and _visible(path))
-    if not files:
-        raise DataError(f"{pattern} matches no files; check the pattern")
-    return files
-
-
-def _near(place: Path) -> str:
-    try:
-        names = [entry.name for entry in place.parent.iterdir()]
-    except OSError:
-        return "; check the path"
-    close = difflib.get_close_matches(place.name, names, n=1)
-    return f"; did you mean {place.parent / close[0]}?" if close else "; check the path"

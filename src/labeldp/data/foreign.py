@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from labeldp.data.columns import is_text
 from labeldp.data.delimited import numbered_names
-from labeldp.data.files import check_unique_names, same_schema
+from labeldp.data.files import same_schema
 from labeldp.data.frames import FrameReader, plain_texts, with_label_texts
 from labeldp.data.labels import label_texts
 from labeldp.data.options import TextOptions
+from labeldp.data.roles import check_unique_names
 from labeldp.errors import DataError, MissingExtraError
 
 _MOST_TITLES, _MOST_BELOW = 20, 20

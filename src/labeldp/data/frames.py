@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.data.batches import sliced
-from labeldp.data.files import check_unique_names
 from labeldp.data.labels import label_texts
 from labeldp.data.readers import ReadRequest, TableReader
+from labeldp.data.roles import check_unique_names
 from labeldp.errors import DataError
 
 _KNOWN = "pass a path, or a pandas, polars, pyarrow or duckdb table"

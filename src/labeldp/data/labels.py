@@ -62,8 +62,13 @@ class LabelCheck:
         """Return labels inside the range, and remember what had to be changed."""
         cleaned = np.empty_like(values)
         wrong = kernels_for(self.rows).confine(cleaned, values, self.low, self.high)
-        seen = {"missing": wrong & 1, "infinite": wrong & 2, "outside": wrong & 4 and not self.clip}
-        self._raised.update(flags, (flag for flag, is_seen in seen.items() if is_seen))
+        self._raised.update(flags)
+        if wrong & 1:
+            self._raised.add("missing")
+        if wrong & 2:
+            self._raised.add("infinite")
+        if wrong & 4 and not self.clip:
+            self._raised.add("outside")
         return cleaned
 
     @property
@@ -127,14 +132,10 @@ def _label_text(value: Any) -> str | None:
 
 def _without_point(number: Decimal) -> str:
     """Return a number as digits and a power of ten, so that it has no decimal sign to mistake."""
-    sign, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):
-        return str(number)  # Infinity
-    kept = "".join(map(str, digits)).rstrip("0") or "0"
-    power = exponent + len(digits) - len(kept) if any(digits) else 0
-    if 0 <= power <= 20:
-        kept, power = kept + "0" * power, 0
-    return f"{'-' * sign}{kept}{f'e{power}' if power else ''}"
+    if not number.is_finite():
+        return str(number)
+    sign, digits, exponent = number.normalize().as_tuple()
+    return f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
 
 
 def check_label_type(field: pa.Field) -> None:
@@ -188,11 +189,8 @@ class LabelParser:
         """Return the column with null for missing, of texts with 1 and 0 for answers."""
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        codes = [
-            *self.codes,
-            *(_without_point(Decimal(code)) for code in self.codes if re.fullmatch(NUMBER, code)),
-        ]
-        column = without_codes(column, codes)
+        numbers = (Decimal(code) for code in self.codes if re.fullmatch(NUMBER, code))
+        column = without_codes(column, [*self.codes, *map(_without_point, numbers)])
         if not is_text(column.type):
             return column
         texts = pc.utf8_trim_whitespace(column.cast(pa.string()))

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from labeldp.data.batches import sliced
 from labeldp.data.columns import check_breadth, is_number, is_text, value_type
 from labeldp.data.dates import is_all_digits
-from labeldp.data.files import check_unique_names, reading_file, same_schema
+from labeldp.data.files import reading_file, same_schema
 from labeldp.data.options import TextOptions, check_column_formats
+from labeldp.data.roles import check_unique_names
 from labeldp.data.text_types import ColumnParser, TextCounts, count_texts, infer_parsers
 
 COUNT_ROWS = 1 << 16

@@ -85,9 +85,9 @@ class Source:
     @property
     def column_formats(self) -> dict[str, dict[str, Any]]:
         """How text columns are read that could be read otherwise: for `scan` of further rows."""
-        parsers = self.reader.parsers
         na = list(filter(None, self.missing_everywhere or ()))
-        formats = {name: parser.to_json(name, na) for name, parser in sorted(parsers.items())}
+        parsers = sorted(self.reader.parsers.items())
+        formats = {name: parser.to_json(name, na) for name, parser in parsers}
         return {name: told for name, told in formats.items() if told}
 
     @property
@@ -113,8 +113,7 @@ class Source:
         whose label is missing. Which labels are missing then shows in the rows that remain;
         that is the choice this option makes.
         """
-        for _, batch, _ in self.numbered_batches(columns):
-            yield batch
+        return (batch for _, batch, _ in self.numbered_batches(columns))
 
     def labelled_batches(
         self, check: LabelCheck | None = None, columns: Sequence[str] | None = None
@@ -126,9 +125,12 @@ class Source:
         batch; use nothing from this iterator unless it ends. Whoever reads the table in
         `parts` gives all of them one `check` and finishes it after the last.
         """
-        names = self._columns(columns)
-        for batch, labels in self._with_labels(names, check):
-            yield batch.select(range(len(names))), labels
+        own = check or self.label_check()
+        for _, batch, labels in self.numbered_batches(columns, own):
+            assert labels is not None, "there is a check"
+            yield batch, labels
+        if check is None:
+            own.finish()
 
     def numbered_batches(
         self, columns: Sequence[str] | None = None, check: LabelCheck | None = None
@@ -137,15 +139,39 @@ class Source:
 
         With `check` labels too, as in `labelled_batches`; it is the caller's to finish.
         """
-        names = self._columns(columns)
-        for numbers, batch in self._kept(names, labelled=check is not None):
-            labels = None if check is None else self._cleaned(batch, check)
-            yield numbers, batch.select(range(len(names))), labels
+        names = list(self.names if columns is None else columns)
+        if self.person is not None:
+            names.append(self.person)
+        yield from self._rows(names, check)
 
     def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
         """Yield the labels alone, of the same rows; `check` is the caller's to finish."""
-        for _, labels in self._with_labels([], check):
+        for _, _, labels in self._rows([], check):
+            assert labels is not None, "there is a check"
             yield labels
+
+    def _rows(
+        self, names: list[str], check: LabelCheck | None
+    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch, NDArray[np.float64] | None]]:
+        """Yield rows that are not dropped, with their numbers and, with `check`, their labels."""
+        label = [] if check is None else [self._needs_label()[0]]
+        dropping, first = self.drop_missing_labels and self.label is not None, 0
+        if dropping and not label:
+            label = [str(self.label)]
+        batches = self.reader.batches([*names, *label], self.batch_rows)
+        for batch in joined(batches, self.batch_rows):
+            if self.person in names:
+                batch = with_person_hashes(batch, str(self.person))
+            numbers = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            if dropping:
+                there = self.label_parser.has_label(batch.column(len(names)))
+                batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
+            if len(numbers):
+                labels = None
+                if check is not None:
+                    labels = check.clean(*self.label_parser.parse(batch.column(len(names))))
+                yield numbers, batch.select(range(len(names))), labels
 
     def label_check(self) -> LabelCheck:
         """What checks the labels of one pass."""
@@ -170,58 +196,23 @@ class Source:
     def stored(self) -> Source:
         """Every row and every column but the label, as they are stored: all of them features."""
         reader = self.reader.stored()
-        fields = [
-            each for each in reader.schema if each.name != self.label and is_usable(each.type)
-        ]
-        return replace(
-            self,
-            columns=tuple(Column(each.name, "categorical", str(each.type)) for each in fields),
+        fields = [each for each in reader.schema if is_usable(each.type)]
+        return Source(
+            columns=tuple(
+                Column(each.name, "categorical", str(each.type))
+                for each in fields
+                if each.name != self.label
+            ),
             label=None,
             label_range=None,
+            clip=self.clip,
             drop_missing_labels=False,
-            person=None,
+            batch_rows=self.batch_rows,
             reader=reader,
+            label_parser=self.label_parser,
+            seen=self.seen,
+            options=self.options,
         )
-
-    def _columns(self, columns: Sequence[str] | None) -> list[str]:
-        """Feature columns to read, and last the one that says whose a row is."""
-        names = list(self.names if columns is None else columns)
-        return names if self.person is None else [*names, self.person]
-
-    def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        batches = joined(self.reader.batches(names, self.batch_rows), self.batch_rows)
-        person = self.person
-        if person is None or person not in names:
-            return batches
-        return (with_person_hashes(batch, person) for batch in batches)
-
-    def _with_labels(
-        self, names: list[str], shared: LabelCheck | None
-    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
-        check = shared or self.label_check()
-        for _, batch in self._kept(names, labelled=True):
-            yield batch, self._cleaned(batch, check)
-        if shared is None:
-            check.finish()
-
-    def _kept(
-        self, names: list[str], *, labelled: bool
-    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
-        """Rows that are not dropped, and their numbers; a label is the last column."""
-        dropping, first = self.drop_missing_labels and self.label is not None, 0
-        label = [self._needs_label()[0]] if labelled else [self.label or ""] * dropping
-        for batch in self._batches([*names, *label]):
-            numbers = np.arange(first, first + batch.num_rows)
-            first += batch.num_rows
-            if dropping:
-                there = self.label_parser.has_label(batch.column(len(names)))
-                batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
-            if len(numbers):
-                yield numbers, batch
-
-    def _cleaned(self, batch: pa.RecordBatch, check: LabelCheck) -> NDArray[np.float64]:
-        """The labels, which stand in the last column."""
-        return check.clean(*self.label_parser.parse(batch.column(batch.num_columns - 1)))
 
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
         if self.label is None:
@@ -321,17 +312,13 @@ def scan(
     >>> labeldp.scan(table, label="income", label_range=(0, 10)).names
     ('age', 'town')
     """
-    label, person = (
-        name if name is None else to_str(role, name)
-        for role, name in (("label", label), ("person", person))
-    )
+    label = None if label is None else to_str("label", label)
+    person = None if person is None else to_str("person", person)
     features = None if features is None else to_str_tuple("features", features)
     categorical = to_str_tuple("categorical", categorical)
     numeric, drop = to_str_tuple("numeric", numeric), to_str_tuple("drop", drop)
-    clip, drop_missing_labels = (
-        to_bool(name, value)
-        for name, value in (("clip", clip), ("drop_missing_labels", drop_missing_labels))
-    )
+    clip = to_bool("clip", clip)
+    drop_missing_labels = to_bool("drop_missing_labels", drop_missing_labels)
     if label_range is not None:
         label_range = to_range("label_range", label_range)
         ordered(*label_range, "label_range")
@@ -359,34 +346,28 @@ def scan(
             f"there is no column {label!r} in the line below `skip_lines`={options.skip_lines}; "
             f"correct `skip_lines`"
         )
-    check_roles(
-        known,
-        label=label,
-        person=person,
-        repeated=reader.repeated if isinstance(reader, DelimitedReader) else (),
-        features=features or (),
-        categorical=categorical,
-        numeric=numeric,
-        drop=drop,
-    )
+    roles = {"label": label, "person": person}
+    lists = {"features": features or (), "categorical": categorical, "numeric": numeric}
+    repeated = reader.repeated if isinstance(reader, DelimitedReader) else ()
+    check_roles(known, roles, repeated, {**lists, "drop": drop})
     for name in options.unknown_columns(known):
         raise unknown_column(name, "na", known)
     if label is not None:
         check_label_type(reader.stored_schema.field(label))
     if person is not None:
         check_person_type(reader.stored_schema.field(person))
-    names = choose_features(known, {"label": label, "person": person}, features, drop)
+    names = choose_features(known, roles, features, drop)
     reader = reader.prepared(ReadRequest(names, numeric, categorical, options))
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
     columns = []
     for name in names:
         parser = reader.parsers.get(name)
-        is_quantity = parser is not None and parser.formatted and name not in categorical
+        formatted = parser is not None and parser.formatted and name not in categorical
         columns.append(
             column_of(
                 reader.schema.field(name),
-                numeric=name in numeric or is_quantity,
+                numeric=name in numeric or formatted,
                 categorical=name in categorical,
                 wanted=name in (features or ()),
             )

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NoReturn
 
-from labeldp.data.columns import Column, short_name
+from labeldp.data.columns import Column
+from labeldp.data.roles import short_name
 from labeldp.data.source import Source
 from labeldp.errors import InputError
 from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, BasisSpec, Pair, checked_count
