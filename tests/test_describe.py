@@ -15,7 +15,7 @@ import pytest
 import labeldp
 from labeldp import InputError, Release, ReleaseError, verify
 from labeldp.describe import describe
-from labeldp.release.croissant import CROISSANT, File, croissant_text
+from labeldp.release.side_files import CROISSANT, croissant_text
 from tests.console import labeldp as run
 from tests.extras import extra
 from tests.plans import plan
@@ -121,7 +121,7 @@ def test_columns_whose_names_differ_in_blanks_alone_stay_apart(tmp_path: Path) -
         "mechanism": "m",
         "labels": {"column": "y"},
     }
-    found = json.loads(croissant_text(certificate, (File.of(path),)))
+    found = json.loads(croissant_text(tmp_path, certificate))
     fields = found["recordSet"][0]["field"]
     assert len({each["@id"] for each in fields}) == 4
     assert not any(" " in each["@id"] for each in fields)

@@ -35,7 +35,7 @@ HEAVY_EXCEPTIONS = {
 }
 """Modules that are themselves imported only where such a package is needed."""
 
-ABOVE_MECHANISMS = ("release.files", "release.form", "release.rows")
+ABOVE_MECHANISMS = ("release.files", "release.form")
 """Modules of `release` that look up the mechanism of a release; they rank with `choose`. The other
 modules of `release` are below mechanisms."""
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from labeldp.errors import InputError, ReleaseError
 from labeldp.io_util import read_json
-from labeldp.release.croissant import croissant_of, description_of, files_of, title_of
 from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE
+from labeldp.release.side_files import croissant_text, description_of, sha256_of, title_of
 from labeldp.verification import verify
 
 KINDS = ("croissant", "registry", "card")
@@ -31,7 +31,7 @@ def describe(directory: str | Path, kind: str) -> str:
         raise ReleaseError(f"{folder} does not verify: {verification.problems[0]}")
     certificate = read_json(folder / CERTIFICATE)
     if kind == "croissant":
-        return croissant_of(folder, certificate)
+        return croissant_text(folder, certificate)
     if kind == "registry":
         entry = registry_entry(certificate, folder.resolve().name)
         return json.dumps(entry, indent=2, ensure_ascii=False) + "\n"
@@ -146,7 +146,10 @@ def dataset_card(certificate: dict[str, Any], folder: Path) -> str:
         title=title,
         description=description_of(certificate),
         about="\n".join(f"- {name}: {about.get(name) or NOT_STATED}" for name in names),
-        files="\n".join(f"| `{f.name}` | {f.size:,} | `{f.sha256}` |" for f in files_of(folder)),
+        files="\n".join(
+            f"| `{path.name}` | {path.stat().st_size:,} | `{sha256_of(path)}` |"
+            for path in sorted(folder.iterdir())
+        ),
         privacy="\n".join(f"- {line}" for line in privacy),
         folder=folder.name,
         fit=Release.load(folder, verify=False).fit_command(folder.name),

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -74,6 +74,36 @@ class LabelDPWarning(UserWarning):
 
 def finite(**values: float) -> None:
     """Refuse NaN, infinities, and what is no number."""
+    _require(values, lambda _: True, "must be a finite number")
+
+
+def positive(**values: float) -> None:
+    """Refuse anything that is not a finite number above zero."""
+    _require(values, lambda value: value > 0, "must be above 0")
+
+
+def at_least(low: float, **values: float) -> None:
+    """Refuse anything below `low`."""
+    _require(values, lambda value: value >= low, f"must be at least {low}")
+
+
+def in_range(low: float, high: float, **values: float) -> None:
+    """Refuse anything outside the open interval (low, high)."""
+    _require(values, lambda value: low < value < high, f"must lie between {low} and {high}")
+
+
+def share(**values: float) -> None:
+    """Refuse anything outside [0, 1), such as a probability that may be 0."""
+    _require(values, lambda value: 0 <= value < 1, "must be at least 0 and below 1")
+
+
+def end_share(**values: float) -> None:
+    """Refuse anything outside [0, ½), such as the share of a distribution's tail."""
+    _require(values, lambda value: 0 <= value < 0.5, "must be at least 0 and below 0.5")
+
+
+def _require(values: Mapping[str, float], holds: Callable[[float], bool], rule: str) -> None:
+    """Refuse what is no finite number, and numbers of which the condition does not hold."""
     for name, value in values.items():
         try:
             number = math.isfinite(value) and not isinstance(value, bool)
@@ -84,46 +114,8 @@ def finite(**values: float) -> None:
             raise InputError(f"`{name}` must be a number, not of type {kind}") from None
         if not number:
             raise InputError(f"`{name}` must be a finite number, not {value}")
-
-
-def positive(**values: float) -> None:
-    """Refuse anything that is not a finite number above zero."""
-    finite(**values)
-    for name, value in values.items():
-        if value <= 0:
-            raise InputError(f"`{name}` must be above 0, not {value}")
-
-
-def at_least(low: float, **values: float) -> None:
-    """Refuse anything below `low`."""
-    finite(**values)
-    for name, value in values.items():
-        if value < low:
-            raise InputError(f"`{name}` must be at least {low}, not {value}")
-
-
-def in_range(low: float, high: float, **values: float) -> None:
-    """Refuse anything outside the open interval (low, high)."""
-    finite(**values)
-    for name, value in values.items():
-        if not low < value < high:
-            raise InputError(f"`{name}` must lie between {low} and {high}, not {value}")
-
-
-def share(**values: float) -> None:
-    """Refuse anything outside [0, 1), such as a probability that may be 0."""
-    finite(**values)
-    for name, value in values.items():
-        if not 0 <= value < 1:
-            raise InputError(f"`{name}` must be at least 0 and below 1, not {value}")
-
-
-def end_share(**values: float) -> None:
-    """Refuse anything outside [0, ½), such as the share of a distribution's tail."""
-    finite(**values)
-    for name, value in values.items():
-        if not 0 <= value < 0.5:
-            raise InputError(f"`{name}` must be at least 0 and below 0.5, not {value}")
+        if not holds(value):
+            raise InputError(f"`{name}` {rule}, not {value}")
 
 
 def ordered(low: float, high: float, name: str) -> None:
@@ -178,8 +170,7 @@ def to_str_tuple(name: str, value: Any) -> tuple[str, ...]:
     except TypeError:
         texts = None
     if texts is None or not all(isinstance(text, str) for text in texts):
-        among = " of other things" if isinstance(value, list) else ""
-        raise InputError(f"`{name}` must be a list of texts, not {describe(value)}{among}")
+        raise InputError(f"`{name}` must be a list of texts, not {describe(value)}")
     return tuple(map(str, texts))
 
 

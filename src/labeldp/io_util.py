@@ -27,10 +27,8 @@ from labeldp.errors import LabelDPWarning, ReleaseError
 Check = Callable[[Any], bool]
 _LONGEST_NAME = 220
 """Bytes; the hidden name is longer, and most file systems allow 255."""
-
 _PARTIAL_NAME = re.compile(r"\..+\.partial-(\d+)", re.DOTALL)
 """A hidden name and the id of the process that wrote it."""
-_GROUP_AND_OTHERS = 0o077
 _SMALL_FILE = 1 << 20
 
 written: list[Path] = []
@@ -51,12 +49,27 @@ def json_digest(value: Any) -> str:
 
 def parse_json(text: str) -> Any:
     """Parse JSON strictly: no NaN, no number beyond doubles, no repeated name in an object."""
+
+    def constant(name: str) -> NoReturn:
+        raise ValueError(f"{name} is not JSON")
+
+    def in_doubles(value: float, text: str) -> float:
+        if abs(value) > sys.float_info.max:
+            raise ValueError(f"{text[:20]}{'…' * (len(text) > 20)} is beyond all doubles")
+        return value
+
+    def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        # Parsers take the last of two values of one name, people read the first.
+        if len(document := dict(pairs)) < len(pairs):
+            raise ValueError("an object has a name twice")
+        return document
+
     return json.loads(
         text,
-        parse_constant=_no_constant,
-        parse_float=_finite(float),
-        parse_int=_finite(int),
-        object_pairs_hook=_once,
+        parse_constant=constant,
+        parse_float=lambda text: in_doubles(float(text), text),
+        parse_int=lambda text: in_doubles(int(text), text),
+        object_pairs_hook=unique_names,
     )
 
 
@@ -79,11 +92,6 @@ def path_problem(path: Path) -> str | None:
         return f"{(problem.strerror or 'it cannot be opened').lower()}; give another path"
     ordinary = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
     return None if ordinary else "it is a pipe or a device; give an ordinary file"
-
-
-def is_directory(path: Path) -> bool:
-    """Tell whether a directory exists; unlike `Path.is_dir` this never raises."""
-    return os.path.isdir(path)
 
 
 def check_regular_file(path: Path) -> None:
@@ -116,9 +124,9 @@ def read_json(path: Path, most: int | None = None) -> Any:
 def read_small(path: Path) -> bytes:
     """Return the bytes of a small file, such as a key; raise a ReleaseError if that fails."""
     reason = path_problem(path)
+    if reason is not None:
+        raise ReleaseError(f"{path}: {reason}")
     try:
-        if reason is not None:
-            raise ReleaseError(f"{path}: {reason}")
         if path.stat().st_size > _SMALL_FILE:
             raise ReleaseError(f"{path} has more than {_SMALL_FILE:,} bytes; give another file")
         return path.read_bytes()
@@ -170,12 +178,10 @@ def optional(check: Check) -> Check:
 @contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
     """Yield a directory to fill; it gets its name only if the block ends without an error."""
-    with _partial(target) as partial:
-        partial.mkdir()
-        with _hidden(partial):
-            yield partial
-            for path in partial.iterdir():
-                _sync(path)
+    with _partial(target, Path.mkdir) as partial:
+        yield partial
+        for path in partial.iterdir():
+            _sync(path)
 
 
 @contextmanager
@@ -184,20 +190,33 @@ def new_path(target: Path, *, private: bool = False) -> Iterator[Path]:
 
     Until then only its owner can read it; if it is `private`, afterwards too.
     """
-    with _partial(target) as partial:
-        partial.touch()
-        with _hidden(partial, private):
-            yield partial
+    with _partial(target, Path.touch, private) as partial:
+        yield partial
 
 
 @contextmanager
-def _hidden(partial: Path, private: bool = False) -> Iterator[None]:
-    """Let only the owner read an incomplete file; restore the usual mode at the end."""
-    usual = stat.S_IMODE(partial.stat().st_mode)
-    partial.chmod(usual & ~_GROUP_AND_OTHERS)
-    yield
-    if not private:
-        partial.chmod(usual)
+def _partial(target: Path, create: Callable[[Path], None], private: bool = False) -> Iterator[Path]:
+    """Yield a hidden path beside the target, which is renamed at the end or removed on error."""
+    check_target(target)
+    parent = target.absolute().parent
+    _remove_orphans(parent, target.name)
+    partial = parent / f".{target.name}.partial-{os.getpid()}"
+    try:
+        create(partial)
+        mode = stat.S_IMODE(partial.stat().st_mode)
+        partial.chmod(mode & 0o700)
+        yield partial
+        if not private:
+            partial.chmod(mode)
+        _sync(partial)
+        refuse_existing(target)
+        written.append(target)  # readers check that it exists
+        partial.rename(target)
+        _sync(parent)
+    except OSError as problem:
+        raise ReleaseError(_write_error(target, problem)) from problem
+    finally:
+        _remove(partial)
 
 
 def check_target(target: Path) -> None:
@@ -223,49 +242,22 @@ def refuse_existing(target: Path) -> None:
         raise ReleaseError(f"{target} already exists; choose another name (nothing is overwritten)")
 
 
-@contextmanager
-def _partial(target: Path) -> Iterator[Path]:
-    """Yield a hidden name beside the target, which is renamed at the end or removed on error."""
-    check_target(target)
-    parent = target.absolute().parent
-    _remove_orphans(parent, target.name)
-    partial = parent / f".{target.name}.partial-{os.getpid()}"
-    try:
-        yield partial
-        _sync(partial)
-        refuse_existing(target)
-        written.append(target)  # readers check that it exists
-        partial.rename(target)
-        _sync(parent)
-    except OSError as problem:
-        raise ReleaseError(_write_error(target, problem)) from problem
-    finally:
-        _remove(partial)
-
-
 def _remove_orphans(parent: Path, name: str) -> None:
-    """Remove what a dead process left; our own id counts as dead, as in a restarted container."""
+    """Remove what a dead process left of this target; warn of what it left of others."""
+    processes = Path("/proc")
     for orphan in parent.iterdir():
         match = _PARTIAL_NAME.fullmatch(orphan.name)
-        if match is None or _alive(int(match[1])):
+        if match is None:
             continue
+        # Our own id counts as dead, as in a restarted container. Without /proc nobody does.
+        own = int(match[1]) == os.getpid()
+        if not own and (not processes.exists() or (processes / match[1]).exists()):
+            continue
+        text = f"{orphan} was left by a run that was killed; remove it: what was drawn is in it"
         if orphan.name.startswith(f".{name}.partial-"):
             _remove(orphan)
-            warnings.warn(
-                f"removed {orphan}, which a run that was killed had left", LabelDPWarning, 6
-            )
-        else:
-            warnings.warn(
-                f"{orphan} was left by a run that was killed; remove it: what was drawn is in it",
-                LabelDPWarning,
-                6,
-            )
-
-
-def _alive(process: int) -> bool:
-    """Tell whether another process has this id; True where that cannot be known."""
-    here = Path("/proc")
-    return process != os.getpid() and (not here.exists() or (here / str(process)).exists())
+            text = f"removed {orphan}, which a run that was killed had left"
+        warnings.warn(text, LabelDPWarning, 6)
 
 
 def _remove(path: Path) -> None:
@@ -284,34 +276,12 @@ def _sync(path: Path) -> None:
 
 
 def _write_error(target: Path, problem: OSError) -> str:
+    reason = problem.strerror or str(problem)
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"{target} was not written: the disk is full; free space and run again"
+        reason = "the disk is full; free space and run again"
     if problem.errno == errno.EFBIG:
-        return (
-            f"{target} was not written: a file would be larger than this process may write; raise "
-            "the limit (ulimit -f) and run again"
+        reason = (
+            "a file would be larger than this process may write; raise the limit (ulimit -f) and "
+            "run again"
         )
-    return f"{target} was not written: {problem.strerror or problem}"
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser of numbers that refuses those beyond doubles."""
-
-    def number(text: str) -> Any:
-        value = read(text)
-        if abs(value) > sys.float_info.max:
-            raise ValueError(f"{text[:20]}{'…' * (len(text) > 20)} is beyond all doubles")
-        return value
-
-    return number
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; refuse repeated names: parsers take the last, people read the first."""
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("an object has a name twice")
-    return found
+    return f"{target} was not written: {reason}"

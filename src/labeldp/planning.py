@@ -68,8 +68,7 @@ from labeldp.mechanisms.options import (
 )
 from labeldp.mechanisms.registry import mechanism_named, mechanisms, read_claim
 from labeldp.passes.engine import Engine
-from labeldp.release.about import read_about
-from labeldp.release.certificate import Certificate, seal
+from labeldp.release.certificate import Certificate, read_about, seal
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
 from labeldp.spark.engine import engine_for
@@ -291,7 +290,8 @@ class Plan(MechanismPlan, ReprMixin):
         again: bool,
     ) -> Release:
         """Draw the release in memory, or into a new directory."""
-        notes, engine = read_about(about), engine or engine_for(source)
+        statements = None if about is None else read_about(about)
+        engine = engine or engine_for(source)
         with (
             mark_plan_released(self, target, again=again or ledger is not None),
             self._debit(source, engine, ledger, dataset) as debit,
@@ -301,7 +301,7 @@ class Plan(MechanismPlan, ReprMixin):
             pending = self.mechanism.run(self, source, engine, keys)
             fields = {
                 "ledger": debit.to_json(),
-                "about": None if notes is None else notes.to_json(),
+                "about": statements,
                 "released_at": _now() if keys.private else None,
             }
             pending = replace(pending, run_fields={**pending.run_fields, **fields})

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.io_util import check_target, read_small
 from labeldp.release.files import Release
-from labeldp.release.statement import SIGNATURES, Envelope, Signature, statement
+from labeldp.release.side_files import SIGNATURES, Envelope, statement
 from labeldp.verification import verify
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 Passphrase = Callable[[], str]
 """Called only if a key has a passphrase."""
 
@@ -34,59 +32,57 @@ class PublicKey:
     @classmethod
     def read(cls, path: str | Path) -> PublicKey:
         """Read a key from a PEM file."""
-        tools, place = _tools(), Path(path)
-        text = read_small(place)
+        serialization, _ = _cryptography()
+        text = read_small(Path(path))
         try:
-            found = tools.load_pem_public_key(text)
+            key = serialization.load_pem_public_key(text)
         except ValueError:
             raise InputError(
-                f"{place} does not hold a public key; give the .pub file of a key"
+                f"{path} does not hold a public key; give the .pub file of a key"
             ) from None
-        return cls.of(found, str(place))
+        return cls.of(key, str(path))
 
     @classmethod
     def of(cls, key: Any, name: str) -> PublicKey:
         """Wrap a key object of `cryptography`; refuse anything but Ed25519."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-        if not isinstance(key, Ed25519PublicKey):
+        serialization, ed25519 = _cryptography()
+        if not isinstance(key, ed25519.Ed25519PublicKey):
             raise InputError(f"{name} is not an Ed25519 key; make one with labeldp keygen")
-        tools = _tools()
-        der = key.public_bytes(tools.Encoding.DER, tools.PublicFormat.SubjectPublicKeyInfo)
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        der = key.public_bytes(serialization.Encoding.DER, form)
         return cls(name, hashlib.sha256(der).hexdigest(), key)
 
     def signed(self, envelope: Envelope) -> bool:
         """Return whether one of the signatures is by this key, whatever key ids the file states."""
-        return any(self._accepts(envelope.message, each.sig) for each in envelope.signatures)
-
-    def _accepts(self, message: bytes, signature: bytes) -> bool:
         from cryptography.exceptions import InvalidSignature
 
-        with suppress(InvalidSignature):
-            self.key.verify(signature, message)
-            return True
+        for _, signature in envelope.signatures:
+            try:
+                self.key.verify(signature, envelope.message)
+                return True
+            except InvalidSignature:
+                pass
         return False
 
 
 def make_key(path: str | Path, passphrase: str | None = None) -> PublicKey:
     """Write a new private key to `path` (mode 600) and its public key to `path`.pub."""
-    tools, place = _tools(), Path(path)
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    public = place.with_name(place.name + ".pub")
-    for target in (place, public):
+    serialization, ed25519 = _cryptography()
+    private_path, public_path = Path(path), Path(f"{path}.pub")
+    for target in (private_path, public_path):
         check_target(target)
-    secret = Ed25519PrivateKey.generate()
-    locked = (
-        tools.BestAvailableEncryption(passphrase.encode()) if passphrase else tools.NoEncryption()
+    secret = ed25519.Ed25519PrivateKey.generate()
+    encryption = (
+        serialization.BestAvailableEncryption(passphrase.encode())
+        if passphrase
+        else serialization.NoEncryption()
     )
-    _write(
-        place, secret.private_bytes(tools.Encoding.PEM, tools.PrivateFormat.PKCS8, locked), 0o600
-    )
-    shown = secret.public_key()
-    form = tools.PublicFormat.SubjectPublicKeyInfo
-    _write(public, shown.public_bytes(tools.Encoding.PEM, form), 0o644)
-    return PublicKey.of(shown, str(public))
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    _write(private_path, secret.private_bytes(pem, pkcs8, encryption), 0o600)
+    public = secret.public_key()
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    _write(public_path, public.public_bytes(pem, form), 0o644)
+    return PublicKey.of(public, str(public_path))
 
 
 def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None = None) -> PublicKey:
@@ -98,25 +94,33 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
     report = verify(folder)
     if not report.valid:
         raise ReleaseError(f"{folder} is not valid and is not signed: {report.problems[0]}")
-    certificate = Release.load(folder, verify=False).certificate
-    fresh = Envelope(statement(folder, certificate), ())
-    owner = PublicKey.of(secret.public_key(), str(key))
-    before = Envelope.of(folder)
-    others = before.signatures if before else ()
-    kept = [each for each in others if each.keyid != owner.keyid]
-    added = Signature(owner.keyid, secret.sign(fresh.message))
-    _replace(folder / SIGNATURES, Envelope(fresh.payload, (*kept, added)).text())
+    payload = statement(folder, Release.load(folder, verify=False).certificate)
+    owner, before = PublicKey.of(secret.public_key(), str(key)), Envelope.of(folder)
+    others = [each for each in (before.signatures if before else ()) if each[0] != owner.keyid]
+    signature = secret.sign(Envelope(payload, ()).message)
+    envelope = Envelope(payload, (*others, (owner.keyid, signature)))
+    # Replace the file atomically; the draft is written outside the release directory.
+    target = folder / SIGNATURES
+    draft = folder.parent / f".{folder.name}.{SIGNATURES}.partial-{os.getpid()}"
+    try:
+        _write(draft, envelope.text().encode(), 0o644)
+        draft.replace(target)
+    except OSError as problem:
+        raise ReleaseError(f"{target} was not written: {problem.strerror}") from None
+    finally:
+        draft.unlink(missing_ok=True)
     return owner
 
 
 def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
-    tools, text = _tools(), read_small(path)
+    serialization, _ = _cryptography()
+    text = read_small(path)
     if b"PUBLIC KEY" in text:
         raise InputError(f"{path} is a public key; sign with the private key")
-    if os.name == "posix" and path.stat().st_mode & _OTHERS:
+    if os.name == "posix" and path.stat().st_mode & 0o077:
         raise InputError(f"{path} can be read by other users; run chmod 600 on it")
     try:
-        return tools.load_pem_private_key(text, None)
+        return serialization.load_pem_private_key(text, None)
     except TypeError:  # it has a passphrase
         pass
     except ValueError:
@@ -126,7 +130,7 @@ def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
     if passphrase is None:
         raise InputError(f"{path} has a passphrase; enter it")
     try:
-        return tools.load_pem_private_key(text, passphrase().encode())
+        return serialization.load_pem_private_key(text, passphrase().encode())
     except ValueError:
         raise InputError(f"wrong passphrase for {path}") from None
 
@@ -139,21 +143,10 @@ def _write(path: Path, text: bytes, mode: int) -> None:
         os.fsync(file.fileno())
 
 
-def _replace(target: Path, text: str) -> None:
-    """Replace a file atomically; the draft is written outside the release directory."""
-    draft = target.parent.parent / f".{target.parent.name}.{target.name}.partial-{os.getpid()}"
-    try:
-        _write(draft, text.encode(), 0o644)
-        draft.replace(target)
-    except OSError as problem:
-        raise ReleaseError(f"{target} was not written: {problem.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _tools() -> Any:
+def _cryptography() -> tuple[ModuleType, ModuleType]:
     try:
         from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
     except ModuleNotFoundError:
         raise MissingExtraError("signing", "sign") from None
-    return serialization
+    return serialization, ed25519

@@ -4,17 +4,18 @@ The checks, in this order:
 
 1. the files have the form of a release (`release.form.form_problems`);
 2. seal, digests and signatures match the contents (`release.form.content_problems`);
-3. the required keys have signed (`_key_problems`);
+3. the required keys have signed;
 4. what follows from the claim is computed again: texts and counts must be equal, numbers agree to
-   a relative 1e-6, and δ at the claimed ε must not exceed the claimed δ (`_claim_problems`);
+   a relative 1e-6, and δ at the claimed ε must not exceed the claimed δ;
 5. the published numbers look like draws from the distribution that the claim states (`check` of
    the mechanism);
-6. if the table is given, its features are those of the release (`_table_problems`).
+6. if the table is given, its features are those of the release (`check_features`).
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,14 +29,12 @@ from labeldp.data.files import find
 from labeldp.data.source import Source
 from labeldp.display import ReprMixin
 from labeldp.errors import InputError, ReleaseError, to_path
-from labeldp.io_util import is_directory
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Claim, FloorOutcome, claimed_fields, randomness_fields
-from labeldp.release.files import Release
+from labeldp.release.files import Release, public_rows
 from labeldp.release.form import content_problems, form_problems
-from labeldp.release.rows import public_rows
-from labeldp.release.statement import SIGNATURES, Envelope
+from labeldp.release.side_files import SIGNATURES, Envelope
 from labeldp.spark.engine import engine_for
 
 _TOLERANCE = 1e-6
@@ -129,57 +128,39 @@ def verify(
             directory.save(folder)
             return verify(folder, data, engine, keys=keys)
     folder = to_path("directory", directory)
-    if not is_directory(folder):
+    if not os.path.isdir(folder):
         raise ReleaseError(f"{folder} is not a release directory; name the one it was saved in")
+    if isinstance(data, str | Path):
+        find(data)  # a wrong path is the caller's mistake, not a problem of the release
     try:
         release = Release.load(folder, verify=False)
+        problems = form_problems(folder, release)
     except InputError as problem:
-        return Verification((_one_line(str(problem)),))
+        problems = [str(problem)]
     # The other checks, and the summary, rely on the form of the certificate.
-    problems = form_problems(folder, release)
     if problems:
         return Verification(tuple(map(_one_line, problems)))
-    envelope = Envelope.of(folder)
     problems = [
         *content_problems(folder, release),
-        *_key_problems(envelope, keys),
+        *_key_problems(folder, keys),
         *_claim_problems(release),
     ]
     if data is not None and not problems:
         problems = _table_problems(release, data, engine)
-    certificate = release.certificate
+    summary = _summary(release.certificate)
     if problems:
-        return Verification(tuple(map(_one_line, problems)), _summary(certificate))
-    return Verification(
-        (),
-        _summary(certificate),
-        tuple(certificate["weak"]),
-        tuple(_untested(release, envelope, keys)),
-        tuple(key.name for key in keys),
-    )
+        return Verification(tuple(map(_one_line, problems)), summary)
+    untested = [*mechanism_named(release.certificate["mechanism"]).not_checked(release)]
+    if not keys and (folder / SIGNATURES).exists():
+        untested.append("whose the signatures may be: give public keys (`key`)")
+    weak, names = release.certificate["weak"], (key.name for key in keys)
+    return Verification((), summary, tuple(weak), tuple(untested), tuple(names))
 
 
 def _one_line(problem: str) -> str:
     """Return a problem as one short line: names in forged files may hold anything."""
     text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in problem)
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
-
-
-def _key_problems(envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
-    """Yield which of the required keys did not sign."""
-    for key in keys:
-        if envelope is None:
-            yield f"it is not signed, by {key.name} or anyone: {SIGNATURES} is missing"
-        elif not key.signed(envelope):
-            yield f"it is not signed by {key.name}"
-
-
-def _untested(release: Release, envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
-    """Yield what was not tested in a valid release."""
-    yield from mechanism_named(release.certificate["mechanism"]).not_checked(release)
-    if envelope is not None and not keys:
-        count = len(envelope.signatures)
-        yield f"whose the {count} signature{'s' * (count > 1)} may be: give public keys (`key`)"
 
 
 def _summary(certificate: dict[str, Any]) -> str:
@@ -198,14 +179,22 @@ def _summary(certificate: dict[str, Any]) -> str:
     return f"{text}; {warning}" if warning else text
 
 
+def _key_problems(folder: Path, keys: Sequence[Key]) -> Iterator[str]:
+    """Yield which of the required keys did not sign."""
+    envelope = Envelope.of(folder)
+    for key in keys:
+        if envelope is None:
+            yield f"it is not signed, by {key.name} or anyone: {SIGNATURES} is missing"
+        elif not key.signed(envelope):
+            yield f"it is not signed by {key.name}"
+
+
 def _table_problems(release: Release, data: Any, engine: Engine | None) -> list[str]:
     """Return where the features of a table contradict the release."""
-    check = mechanism_named(release.certificate["mechanism"]).check_features
-    if isinstance(data, str | Path):
-        find(data)  # a wrong path is the caller's mistake, not a problem of the release
+    mechanism = mechanism_named(release.certificate["mechanism"])
     try:
         source = data if isinstance(data, Source) else public_rows(release, data)
-        return list(check(release, source, engine or engine_for(source)))
+        return list(mechanism.check_features(release, source, engine or engine_for(source)))
     except InputError as problem:
         return [f"the table is not that of the release: {problem}"]
     except (KeyError, TypeError, ValueError, ArithmeticError) as problem:
@@ -219,18 +208,15 @@ def _claim_problems(release: Release) -> list[str]:
         claim = read_claim(certificate)
         with np.errstate(all="ignore"):  # forged numbers may be as large as doubles are
             return [
-                *_field_problems(claim, certificate),
-                *_budget_problems(claim),
-                *_randomness_problems(certificate),
-                *_ledger_problems(claim, certificate["ledger"]),
+                *_certificate_problems(claim, certificate),
                 *mechanism_named(certificate["mechanism"]).check(release),
             ]
     except (InputError, KeyError, TypeError, ValueError, ArithmeticError) as problem:
         return [f"certificate: the claim makes no sense: {problem}"]
 
 
-def _field_problems(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
-    """Compute again every field that the claim determines, and compare."""
+def _certificate_problems(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
+    """Compute again what the claim determines, and compare; check the budget and the ledger."""
     expected = claimed_fields(claim, FloorOutcome.of(certificate))
     stated = {name: certificate.get(name) for name in expected}
     if certificate["floor"] is not None:
@@ -240,34 +226,21 @@ def _field_problems(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
     yield from _differences(stated, expected, "certificate")
     if certificate["numerics"]["aggregate_labels"] != claim.sampler_description:
         yield f"certificate: aggregate labels should be {claim.sampler_description}"
-
-
-def _budget_problems(claim: Claim) -> Iterator[str]:
-    """Check that δ(ε) of the claim, computed again, keeps the stated budget."""
     delta = claim.delta_at(claim.epsilon)
     if not delta <= claim.delta:  # also true for NaN
         yield (
             f"certificate: δ at ε = {claim.epsilon:g} is {delta:.3g}, "
             f"more than the claimed {claim.delta:g}"
         )
-
-
-def _randomness_problems(certificate: dict[str, Any]) -> Iterator[str]:
-    """Check that random numbers did not come from a seed."""
     if certificate["randomness"] != randomness_fields(private=True):
         yield "certificate: drawn from a seed for an experiment, so it is not private"
-
-
-def _ledger_problems(claim: Claim, entry: dict[str, Any] | None) -> Iterator[str]:
-    """Yield what no ledger can have said, whatever its other entries are."""
-    if entry is None:
-        return
-    # The first entry of a ledger is its opening, not a release.
-    if not 1 <= entry["releases"] < entry["entry"]:
-        yield "certificate.ledger: a ledger has more entries than releases"
-    # All releases together cost no less than this one alone.
-    if not claim.delta_at(entry["epsilon"] * (1 + _TOLERANCE)) <= entry["delta"]:
-        yield "certificate.ledger: the total is less than this release costs alone"
+    if (entry := certificate["ledger"]) is not None:
+        # The first entry of a ledger is its opening, not a release.
+        if not 1 <= entry["releases"] < entry["entry"]:
+            yield "certificate.ledger: a ledger has more entries than releases"
+        # All releases together cost no less than this one alone.
+        if not claim.delta_at(entry["epsilon"] * (1 + _TOLERANCE)) <= entry["delta"]:
+            yield "certificate.ledger: the total is less than this release costs alone"
 
 
 def _differences(stated: Any, expected: Any, path: str) -> Iterator[str]:

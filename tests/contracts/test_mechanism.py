@@ -27,8 +27,8 @@ from labeldp.mechanisms.registry import (
     read_claim,
 )
 from labeldp.release.certificate import Claim, seal
-from labeldp.release.digest import table_digest
 from labeldp.release.label_model import BagLabels, RowLabels
+from labeldp.release.tables import table_digest
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import (
     CASES,
@@ -42,8 +42,8 @@ from tests.mechanisms.cases import (
     small_release,
 )
 from tests.plans import plan
+from tests.release.test_verification import altered, at, leaves, other
 from tests.tables import RANGE, source, table, with_label
-from tests.test_verification import altered, at, leaves, other
 
 OUTCOME = ("measured", "lower_bound", "added_variance")
 

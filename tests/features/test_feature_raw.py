@@ -12,7 +12,7 @@ from labeldp import scan
 from labeldp.features.encoder import Encoder
 from labeldp.features.fit import fit_features
 from labeldp.features.raw_rows import raw_columns, raw_schema
-from labeldp.release.digest import table_digest
+from labeldp.release.tables import table_digest
 
 ROWS = 300
 

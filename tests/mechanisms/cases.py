@@ -17,7 +17,7 @@ from labeldp.data.source import Source
 from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.release.certificate import FloorOutcome, claimed_fields, seal
-from labeldp.release.digest import table_digest
+from labeldp.release.tables import table_digest
 from tests.plans import plan
 from tests.seeds import seeds_from
 from tests.tables import source

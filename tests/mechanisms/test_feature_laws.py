@@ -15,7 +15,7 @@ from labeldp import Release, scan, verify
 from labeldp.mechanisms.bags import looks_drawn
 from labeldp.mechanisms.checks import _entries_fit, _fits, bag_squares, improbable
 from labeldp.release.certificate import seal
-from labeldp.release.digest import table_digest
+from labeldp.release.tables import table_digest
 from tests.console import labeldp
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan

@@ -33,11 +33,10 @@ from labeldp.mechanisms.registry import (
 from labeldp.mechanisms.wtd_flag import WtdFlag
 from labeldp.passes.engine import LocalEngine
 from labeldp.planning import mark_plan_released
-from labeldp.release.about import read_about
-from labeldp.release.certificate import Person
-from labeldp.release.croissant import CROISSANT
+from labeldp.release.certificate import Person, read_about
 from labeldp.release.form import content_problems, form_problems
 from labeldp.release.pending import CERTIFICATE, FEATURES
+from labeldp.release.side_files import CROISSANT
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan
@@ -461,9 +460,7 @@ def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_pa
     assert asked(released_at="2026-13-01T00:00:00Z") == [
         "certificate.released_at is no moment that there was"
     ]
-    about = read_about({"name": "Wages", "curator": "The office"})
-    assert about is not None
-    said = about.to_json()
+    said: Any = read_about({"name": "Wages", "curator": "The office"})
     assert asked(about=said) == []
     told = ["certificate.about is not as labeldp writes it"]
     assert asked(about=said | {"name": " Wages "}) == told

@@ -28,7 +28,7 @@ from labeldp.mechanisms import shaped_flag as module
 from labeldp.mechanisms.shaped_flag import ShapedFlagClaim
 from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
-from labeldp.release.digest import table_digest
+from labeldp.release.tables import table_digest
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved

@@ -21,7 +21,7 @@ from labeldp.mechanisms import wtd_flag as run
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag import block_rows, draw_aggregates
 from labeldp.passes.engine import Progress, quiet
-from labeldp.release.digest import Digest, table_digest
+from labeldp.release.tables import Digest, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, words
 from labeldp.threads import map_in_order

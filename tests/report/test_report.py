@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from hypothesis import given, strategies as st
 import labeldp
 from labeldp import ReleaseError, scan
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.release.about import About
+from labeldp.release.certificate import ABOUT
 from labeldp.report import risk
 from labeldp.report.document import plan_report, release_report, report
 from labeldp.report.page import curve_chart, page, view
@@ -211,7 +210,7 @@ def test_it_prints_on_two_pages(directory: Path, tmp_path: Path) -> None:
     if browser is None:
         pytest.skip("needs chromium on the path")
     words = "some words of the curator, which fill most of a line"
-    said = {each.name: words for each in fields(About)}
+    said = dict.fromkeys(ABOUT, words)
     spent = {"ledger": "0" * 16, "entry": 7, "digest": "f" * 64, "releases": 3}
     certificate = labeldp.Release.load(directory).certificate
     ledger = spent | {"epsilon": 1.455, "delta": 1e-6}

@@ -243,8 +243,7 @@ def _named_rows(
     model: str, releases: list[Release], directory: Path, data: str | None
 ) -> Source | None:
     """Return the table whose rows a release names, if it names any."""
-    from labeldp.release.files import WANTS_TABLE
-    from labeldp.release.rows import table_rows
+    from labeldp.release.files import WANTS_TABLE, table_rows
 
     if len(releases) > 1:
         if model != "linear":

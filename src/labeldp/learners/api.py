@@ -39,8 +39,7 @@ from labeldp.learners.models import (
 from labeldp.learners.plots import picture
 from labeldp.learners.summary import Summary
 from labeldp.pictures import render
-from labeldp.release.files import Release
-from labeldp.release.rows import table_rows
+from labeldp.release.files import Release, table_rows
 
 if TYPE_CHECKING:
     from labeldp.passes.engine import Progress

@@ -17,9 +17,8 @@ from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.layers import RowEncoder
 from labeldp.learners.normal_equations import bag_members
-from labeldp.release.files import WANTS_TABLE
+from labeldp.release.files import WANTS_TABLE, labelled_rows
 from labeldp.release.label_model import BagLabels, RowLabels
-from labeldp.release.rows import labelled_rows
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release

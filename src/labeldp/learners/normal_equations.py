@@ -35,9 +35,8 @@ from labeldp.data.batches import take_rows
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.features.encoder import Encoder
-from labeldp.release.files import WANTS_TABLE
+from labeldp.release.files import WANTS_TABLE, labelled_rows
 from labeldp.release.label_model import BagLabels, RowLabels, SketchedLabels, SumLabels
-from labeldp.release.rows import labelled_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

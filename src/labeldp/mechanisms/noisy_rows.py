@@ -61,9 +61,9 @@ from labeldp.mechanisms.options import (
 )
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import GAUSSIANS, FloorOutcome
-from labeldp.release.digest import Digest, table_digest
 from labeldp.release.label_model import RowLabels
 from labeldp.release.pending import AGGREGATES, FEATURES, ROW, PendingRelease, label_column
+from labeldp.release.tables import Digest, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 

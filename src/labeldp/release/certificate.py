@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import math
 import platform
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import date
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, ClassVar
 
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate
-from labeldp.errors import PlanError, at_least, to_float, to_int
-from labeldp.io_util import json_digest
+from labeldp.errors import InputError, PlanError, at_least, to_float, to_int, to_path
+from labeldp.io_util import json_digest, read_small
 from labeldp.sampling.streams import GENERATOR, KEY_BITS
 
 FORMAT = "labeldp-certificate/1"
@@ -62,6 +65,16 @@ MOST_SUCCESS = 0.95
 """Limit of the probability that the best attack tells two values apart, from even odds."""
 MOST_FOUND = 0.9
 """Limit of the true positive rate of the best attack at `FALSE_POSITIVE_RATE`."""
+
+
+ABOUT = (
+    "name", "curator", "contact", "purpose", "region", "licence", "date", "why_label_range",
+    "why_epsilon",
+)  # fmt: skip
+"""What the curator may state about a release (`release --about FILE`): title, who is responsible,
+contact, purpose, region, licence, date of publication, the public knowledge from which the label
+range follows, and the reason for the choice of ε."""
+_MOST_LETTERS = 2000
 
 
 @dataclass(frozen=True)
@@ -178,18 +191,38 @@ class Claim(ABC):
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the guarantee for several rows, or for several persons, at once."""
-        groups: list[dict[str, Any]] = []
-        for size in GROUPS:
-            persons = {} if self.person is None else {"persons": size}
-            group = {**persons, "rows": size * self.protected}
-            groups.append(group | {"epsilon": self.epsilon_for(size), "delta": self.delta})
-        return groups
+        return [
+            {
+                **({} if self.person is None else {"persons": size}),
+                "rows": size * self.protected,
+                "epsilon": self.epsilon_for(size),
+                "delta": self.delta,
+            }
+            for size in GROUPS
+        ]
 
     def weaknesses(self, curve: list[list[float]]) -> list[str]:
-        """Return why the guarantee protects little; empty if it protects."""
-        rate = self.attack_risk(curve)["true_positive_rate"]
+        """Return why the guarantee, although it holds, protects little; empty if it protects."""
         rows = int(self.to_json()["rows"])
-        return list(weaknesses(self.epsilon, self.delta, rows, curve, rate))
+        weak: list[str] = []
+        # A mechanism that publishes each label outright with probability δ is (0, δ)-private.
+        if self.delta * rows > MOST_EXPOSED:
+            weak.append(
+                f"δ times rows is {self.delta * rows:.2g}: a mechanism that publishes some labels "
+                f"outright could promise as much; take δ below {MOST_EXPOSED / rows:.1g}"
+            )
+        if self.epsilon > WEAK_EPSILON:
+            weak.append(
+                f"ε = {self.epsilon:g} is above {WEAK_EPSILON:g}: it bounds next to nothing"
+            )
+        # Whatever ε and δ are called, the curve bounds what the best attack achieves.
+        success, rate = best_guess(curve), self.attack_risk(curve)["true_positive_rate"]
+        if success > MOST_SUCCESS or rate > MOST_FOUND:
+            weak.append(
+                f"the best attack is nearly certain: it tells two values of a label apart in up to "
+                f"{success:.1%} of cases"
+            )
+        return weak
 
     def attack_risk(self, curve: list[list[float]]) -> dict[str, Any]:
         """Return how often the best attack finds a label, at a small rate of false alarms."""
@@ -203,31 +236,6 @@ class Claim(ABC):
             f"in {FALSE_POSITIVE_RATE:.1%} of innocent cases, finds {secret[1]} in at most "
             f"{rate:.2%}",
         }
-
-
-def weaknesses(
-    epsilon: float,
-    delta: float,
-    rows: int,
-    curve: Sequence[Sequence[float]],
-    true_positive_rate: float,
-) -> Iterator[str]:
-    """Yield why a guarantee that holds protects little; `curve` has pairs of ε and δ(ε)."""
-    # A mechanism that publishes each label outright with probability δ is (0, δ)-private.
-    if delta * rows > MOST_EXPOSED:
-        yield (
-            f"δ times rows is {delta * rows:.2g}: a mechanism that publishes some labels outright "
-            f"could promise as much; take δ below {MOST_EXPOSED / rows:.1g}"
-        )
-    if epsilon > WEAK_EPSILON:
-        yield f"ε = {epsilon:g} is above {WEAK_EPSILON:g}: it bounds next to nothing"
-    # Whatever ε and δ are called, the curve bounds what the best attack achieves.
-    success = best_guess(curve)
-    if success > MOST_SUCCESS or true_positive_rate > MOST_FOUND:
-        yield (
-            f"the best attack is nearly certain: it tells two values of a label apart in up to "
-            f"{success:.1%} of cases"
-        )
 
 
 def best_guess(curve: Sequence[Sequence[float]]) -> float:
@@ -382,17 +390,13 @@ def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> di
         )
     if outcome is not None:
         claimed["floor"] |= asdict(outcome)
-    return seal(claimed | run_fields | {"software": software_fields()})
-
-
-def software_fields() -> dict[str, Any]:
-    """Return the versions of this package, Python and the libraries."""
-    return {
+    software = {
         "name": "labeldp",
         "version": version("labeldp"),
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
+    return seal(claimed | run_fields | {"software": software})
 
 
 def randomness_fields(private: bool) -> dict[str, Any]:
@@ -403,3 +407,30 @@ def randomness_fields(private: bool) -> dict[str, Any]:
         "private": private,
         "warning": None if private else EXPERIMENT,
     }
+
+
+def read_about(about: Mapping[str, Any] | str | Path | None) -> dict[str, str | list[str] | None]:
+    """Return the curator's statements as the certificate has them, and which are missing.
+
+    They come from a TOML file or a mapping; unknown fields and anything but short text are refused.
+    """
+    document = about if isinstance(about, Mapping) else _read_toml(to_path("about", about))
+    texts: dict[str, str | None] = dict.fromkeys(ABOUT)
+    for name, value in document.items():
+        if name not in ABOUT:
+            raise InputError(f"`about` has no field {name!r}; choose {', '.join(ABOUT)}")
+        text = value.isoformat() if isinstance(value, date) else value
+        if not isinstance(text, str) or len(text) > _MOST_LETTERS:
+            raise InputError(f"`about`: {name} must be a text of {_MOST_LETTERS:,} letters at most")
+        if any(not (letter.isprintable() or letter == "\n") for letter in text):
+            raise InputError(f"`about`: {name} has signs that cannot be printed; leave them out")
+        texts[name] = text.strip() or None
+    return {**texts, "missing": [name for name, text in texts.items() if text is None]}
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    text = read_small(path)
+    try:
+        return tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as problem:
+        raise InputError(f"{path} cannot be read as TOML: {problem}") from None

@@ -1,7 +1,8 @@
 """A release: aggregates, certificate and feature map together, on disk or in memory.
 
 `pending.py` lists the files of its directory and writes them. Aggregates may be many: they are
-read only as far as they are used.
+read only as far as they are used. The last functions return the rows behind a release: of noisy
+labels with their features, and of the table it was made from.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import column_numbers, numpy_numbers
+from labeldp.data.batches import take_numbered
+from labeldp.data.source import Source, scan
 from labeldp.display import ReprMixin
-from labeldp.errors import ReleaseError, to_path
+from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap
-from labeldp.io_util import check_regular_file, is_directory, path_problem, read_json
+from labeldp.features.raw_rows import raw_columns, raw_schema
+from labeldp.io_util import check_regular_file, path_problem, read_json
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release.certificate import Certificate
 from labeldp.release.form import check_as_written
 from labeldp.release.label_model import LabelModel, SketchedLabels
-from labeldp.release.parquet_form import StoredTable
 from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,
@@ -34,6 +37,7 @@ from labeldp.release.pending import (
     file_name,
     write_release,
 )
+from labeldp.release.tables import StoredTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,10 +48,8 @@ WANTS_TABLE = (
     "the release names rows and does not hold their features; give the table that it was made "
     "from: `fit(release, table)`"
 )
-MOST_JSON = 1 << 24
+_MOST_JSON = 1 << 24
 """Most bytes of a certificate or a feature map."""
-_NOT_FILES = ("aggregates", "features", "feature_sums")
-"""Digests in a certificate that do not belong to a further table."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,19 +68,13 @@ class Release(ReprMixin):
         object.__setattr__(self, "certificate", Certificate(self.certificate))
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        """Return what the certificate says; it may be forged, so any field may be missing."""
-        fields = {name: str(value) for name, value in self.certificate.items()}
         names = ("mechanism", "epsilon", "delta", "rows", "bags", "bag_size", "label_range")
+        # The certificate may be forged, so any field may be missing.
+        facts = [(name.replace("_", " "), str(self.certificate.get(name, "?"))) for name in names]
         stored = isinstance(self.table, StoredTable)
         where = str(self.table.path.parent) if stored else "memory; save it, it has been paid for"
-        return (
-            "Release",
-            (
-                *((name.replace("_", " "), fields.get(name, "?")) for name in names),
-                ("design columns", f"{len(self.features.names):,}"),
-                ("kept in", where),
-            ),
-        )
+        facts += [("design columns", f"{len(self.features.names):,}"), ("kept in", where)]
+        return "Release", facts
 
     @property
     def bag_table(self) -> pa.Table | None:
@@ -137,9 +133,16 @@ class Release(ReprMixin):
         ReleaseError
             the release holds sums, of which no single row has a label.
         """
-        from labeldp.release.rows import training_frame
-
-        return training_frame(self, data)
+        if not self.holds_rows:
+            raise ReleaseError(
+                f"{self.certificate['mechanism']} publishes aggregates, of which no single row has "
+                "a label; a training frame is made of a release of noisy-rows"
+            )
+        pd = _pandas()
+        rows = labelled_rows(self, table_rows(self, data))
+        index = pd.Index(column_numbers(self.table.column(ROW)), name=ROW)
+        frame = _raw_frame(self.features, (batch for batch, _ in rows)).set_index(index)
+        return frame, pd.Series(self.labels, index, name=self.certificate["labels"]["column"])
 
     def feature_frame(self, rows: Any) -> pd.DataFrame:
         """Return rows of any table in the form of X of `training_frame`, to predict them.
@@ -154,9 +157,9 @@ class Release(ReprMixin):
         DataFrame
             The feature columns, in the same form.
         """
-        from labeldp.release.rows import feature_frame
-
-        return feature_frame(self.features, rows)
+        _pandas()
+        source = rows if isinstance(rows, Source) else scan(rows, **self.features.reading)
+        return _raw_frame(self.features, source.feature_batches(self.features.columns))
 
     @property
     def design(self) -> NDArray[np.float64]:
@@ -243,18 +246,18 @@ class Release(ReprMixin):
         reason = path_problem(folder)
         if reason is not None:
             raise ReleaseError(f"{folder}: {reason}")
-        if not is_directory(folder):
+        if not folder.is_dir():
             raise ReleaseError(f"{folder} is not a release directory; name the one it was saved in")
         if (folder / WARNING).exists():
             raise ReleaseError(f"{folder} is NOT private and has no certificate; see {WARNING}")
-        certificate = _document(folder / CERTIFICATE)
-        features = FeatureMap.from_json(_document(folder / FEATURES))
+        certificate = _read_object(folder / CERTIFICATE)
+        features = FeatureMap.from_json(_read_object(folder / FEATURES))
         table = StoredTable.open(folder / AGGREGATES)
         if not table.schema.names or not pa.types.is_float64(table.schema.types[-1]):
             raise ReleaseError(f"{folder / AGGREGATES} does not end with a column of labels")
         files = {
             name: StoredTable.open(folder / file_name(name)).dense()
-            for name in _further_files(certificate)
+            for name in _further_tables(certificate)
         }
         release = cls(table, features, Certificate(certificate), files)
         if verify:
@@ -262,21 +265,85 @@ class Release(ReprMixin):
         return release
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     """Read a JSON object of a release."""
     check_regular_file(path)
-    document = read_json(path, MOST_JSON)
+    document = read_json(path, _MOST_JSON)
     if not isinstance(document, dict):
         raise ReleaseError(f"{path} holds no JSON object; restore the original file")
     return document
 
 
-def _further_files(certificate: dict[str, Any]) -> list[str]:
+def _further_tables(certificate: dict[str, Any]) -> list[str]:
     """Return the names of tables beside the aggregates, from the digests of a certificate."""
     digests = certificate.get("digests")
-    names = digests if isinstance(digests, dict) else {}
     return [
         name
-        for name, digest in names.items()
-        if digest is not None and name not in _NOT_FILES and re.fullmatch("[a-z_]+", name)
+        for name, digest in (digests.items() if isinstance(digests, dict) else ())
+        if digest is not None
+        and name not in ("aggregates", "features", "feature_sums")
+        and re.fullmatch("[a-z_]+", name)
     ]
+
+
+def labelled_rows(
+    release: Release, source: Source | None = None
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
+    """Yield raw features, from the release or the source, and noisy labels, batch by batch."""
+    features = release.features
+    if not release.needs_rows:
+        for batch in release.table.to_batches():
+            labels = numpy_numbers(batch.column(batch.num_columns - 1))
+            yield batch.select(list(features.columns)), labels
+        return
+    if source is None:
+        raise InputError(WANTS_TABLE)
+    labels, wanted = release.labels, column_numbers(release.table.column(ROW))
+    whole = release.certificate["labels"]["missing"] == "refused"
+    for places, batch in take_numbered(source, features.columns, wanted, whole=whole):
+        yield batch, labels[places]
+
+
+def public_rows(release: Release, data: Any) -> Source:
+    """Return the rows that a release was made from: feature columns and person ids only.
+
+    If rows without a label were dropped, the label column is read to drop them again, and only
+    for that.
+    """
+    labels, person = release.certificate["labels"], release.certificate.get("person")
+    dropped = labels["missing"] == "rows dropped"
+    options = release.features.reading
+    if dropped and "na" in labels:
+        words = ("",) if options["na"] == () else options["na"] or ()
+        options["na"] = (*words, *labels["na"])
+    return scan(
+        data,
+        label=labels["column"] if dropped else None,
+        person=None if person is None else person["column"],
+        drop_missing_labels=dropped,
+        **options,
+    )
+
+
+def table_rows(release: Release, data: Any) -> Source | None:
+    """Return the table that a release was made from as a source (a source stays as it is)."""
+    if data is None or isinstance(data, Source):
+        return data
+    if release.holds_rows:  # rows are chosen by number, so labels need not tell which were dropped
+        return scan(data, **release.features.reading)
+    return public_rows(release, data)
+
+
+def _raw_frame(features: FeatureMap, batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
+    """Return raw feature columns as a frame."""
+    parts = [raw_columns(features, batch) for batch in batches]
+    frame: pd.DataFrame = pa.Table.from_batches(parts, raw_schema(features)).to_pandas()
+    return frame
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise MissingExtraError("a training frame", "interop") from None
+    return pd

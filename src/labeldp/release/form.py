@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,7 @@ from labeldp.errors import InputError, ReleaseError
 from labeldp.features.notes import foreign_notes
 from labeldp.io_util import check_regular_file, json_digest
 from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanisms
-from labeldp.release.about import read_about
-from labeldp.release.certificate import seal
-from labeldp.release.croissant import CROISSANT, croissant_of
-from labeldp.release.digest import table_digest
-from labeldp.release.parquet_form import METADATA_KEY, check_form
+from labeldp.release.certificate import read_about, seal
 from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,
@@ -35,7 +31,14 @@ from labeldp.release.pending import (
     features_text,
     file_name,
 )
-from labeldp.release.statement import SIGNATURES, Envelope, signature_problems
+from labeldp.release.side_files import (
+    CROISSANT,
+    SIGNATURES,
+    Envelope,
+    croissant_text,
+    signature_problems,
+)
+from labeldp.release.tables import METADATA_KEY, check_form, table_digest
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -59,33 +62,34 @@ def form_problems(folder: Path, release: Release) -> list[str]:
 
     Each group of checks relies on those before it, so the first group with problems ends it.
     """
-    problems = schema_problems(release.certificate)
-    if not problems:
-        problems = [
-            *_file_problems(folder, release.certificate),
-            *_column_problems(release),
-            *_role_problems(release),
-        ]
-    if not problems:
-        problems = [
-            *_count_problems(release),
-            *_parquet_problems(folder, release),
-            *_envelope_problems(folder),
-        ]
-    return problems
+    return (
+        schema_problems(release.certificate)
+        or [*_file_problems(folder, release.certificate), *_column_problems(release)]
+        or [*_count_problems(release), *_layout_problems(folder, release)]
+    )
 
 
 def content_problems(folder: Path, release: Release) -> list[str]:
     """Return where contents of files that have the form of a release contradict each other."""
+    certificate = release.certificate
     problems = [
         *_certificate_problems(folder, release),
-        *_feature_map_problems(folder, release),
-        *_section_problems(release.certificate),
-        *_digest_problems(release),
-        *signature_problems(folder, release.certificate),
+        *_digest_problems(folder, release),
+        *signature_problems(folder, certificate),
     ]
     # The description is compared last: it also differs if one of the other files does.
-    return problems or list(_description_problems(folder, release.certificate))
+    if not problems and not _has_text(folder / CROISSANT, croissant_text(folder, certificate)):
+        problems = [f"{CROISSANT} does not describe these files as labeldp does"]
+    return problems
+
+
+def _refusals(check: Callable[[Path], object], *paths: Path) -> Iterator[str]:
+    """Yield why a check refuses some of these files."""
+    for path in paths:
+        try:
+            check(path)
+        except ReleaseError as problem:
+            yield str(problem)
 
 
 def _file_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
@@ -97,33 +101,26 @@ def _file_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
         yield f"{name} is not part of the release: the certificate says nothing of it"
     if others[_MOST_NAMED:]:
         yield f"{len(others) - _MOST_NAMED} more files are not part of the release"
-    try:
-        check_regular_file(folder / CROISSANT)
-    except ReleaseError as problem:
-        yield str(problem)
+    yield from _refusals(check_regular_file, folder / CROISSANT)
 
 
 def _column_problems(release: Release) -> Iterator[str]:
-    """Check that all tables of the mechanism are there, with their columns."""
+    """Check that all tables have their columns, and that label and person ids are no features."""
+    certificate, features = release.certificate, release.features.columns
     tables = {"aggregates": release.table, **release.files}
-    mechanism = mechanism_named(release.certificate["mechanism"])
+    mechanism = mechanism_named(certificate["mechanism"])
     for name in ("aggregates", *mechanism.table_names):
         if name not in tables:
             yield f"{file_name(name)} is missing: the certificate says nothing of it"
             continue
         try:
-            schema, expected = tables[name].schema, mechanism.table_schemas(release)[name]
+            expected = mechanism.table_schemas(release)[name]
         except (KeyError, TypeError, ValueError) as problem:
             yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
             continue
-        if not schema.equals(expected):
+        if not tables[name].schema.equals(expected):
             columns = ", ".join(map(_column_text, expected))
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
-
-
-def _role_problems(release: Release) -> Iterator[str]:
-    """Check that neither label nor person ids are features: both are never published."""
-    certificate, features = release.certificate, release.features.columns
     label, person = certificate["labels"]["column"], certificate.get("person")
     if label in features:
         yield f"certificate: the label column {label!r} is a feature in {FEATURES}"
@@ -154,67 +151,29 @@ def _count_problems(release: Release) -> Iterator[str]:
         yield f"{FEATURES}: note {place} is not one that labeldp writes"
 
 
-def _parquet_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check that Parquet files are as labeldp writes them."""
-    for name in ("aggregates", *release.files):
-        try:
-            check_form(folder / file_name(name))
-        except ReleaseError as problem:
-            yield str(problem)
-
-
-def _envelope_problems(folder: Path) -> Iterator[str]:
-    """Check that signatures, if there are any, can be read."""
-    try:
-        Envelope.of(folder)
-    except ReleaseError as problem:
-        yield str(problem)
+def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check that Parquet files are as labeldp writes them, and that signatures can be read."""
+    yield from _refusals(
+        check_form, *(folder / file_name(name) for name in ("aggregates", *release.files))
+    )
+    yield from _refusals(Envelope.of, folder)
 
 
 def _certificate_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check the seal, and that every copy of the certificate has the same text."""
+    """Check the seal, that all copies of the certificate agree, and that its sections belong."""
     certificate = release.certificate
     if seal(certificate)["seal"] != certificate["seal"]:
         yield "certificate: a field was altered (its seal does not match)"
     text = certificate_text(certificate)
-    if not _is_text(folder / CERTIFICATE, text + "\n"):
+    if not _has_text(folder / CERTIFICATE, text + "\n"):
         yield f"{CERTIFICATE} is not as it was written (other spacing or order)"
     for name in ("aggregates", *release.files):
-        yield from _metadata_problems(folder / file_name(name), text)
-
-
-def _feature_map_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check the digest and the text of the feature map."""
-    if json_digest(release.features.to_json()) != release.certificate["digests"]["features"]:
-        yield f"{FEATURES} was altered (its digest does not match)"
-    elif not _is_text(folder / FEATURES, features_text(release.features)):
-        yield f"{FEATURES} is not as it was written (other spacing or order)"
-
-
-def _description_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
-    """Check the Croissant description, which follows from the other files."""
-    if not _is_text(folder / CROISSANT, croissant_of(folder, certificate)):
-        yield f"{CROISSANT} does not describe these files as labeldp does"
-
-
-def _is_text(path: Path, text: str) -> bool:
-    """Return whether a file has exactly these bytes; other line ends could encode something."""
-    expected = text.encode(errors="surrogatepass")
-    return path.stat().st_size == len(expected) and path.read_bytes() == expected
-
-
-def _metadata_problems(path: Path, text: str) -> Iterator[str]:
-    """Check that the metadata of a Parquet file is the certificate and nothing else."""
-    schema = pq.read_schema(path)
-    if (schema.metadata or {}).get(METADATA_KEY) != text.encode(errors="surrogatepass"):
-        yield f"{path.name} carries a certificate that is not {CERTIFICATE}"
-    for column in schema:
-        if column.metadata:
-            yield f"{path.name}: column {column.name!r} carries metadata of its own"
-
-
-def _section_problems(certificate: dict[str, Any]) -> Iterator[str]:
-    """Check that accountant and sections of the certificate are those of its mechanism."""
+        schema = pq.read_schema(folder / file_name(name))
+        if (schema.metadata or {}).get(METADATA_KEY) != text.encode(errors="surrogatepass"):
+            yield f"{file_name(name)} carries a certificate that is not {CERTIFICATE}"
+        for column in schema:
+            if column.metadata:
+                yield f"{file_name(name)}: column {column.name!r} carries metadata of its own"
     mechanism = mechanism_named(certificate["mechanism"])
     if (accountant := certificate["accountant"]["name"]) not in mechanism.accountants:
         yield f"certificate: {mechanism.name} has no accountant {accountant!r}"
@@ -223,16 +182,25 @@ def _section_problems(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"certificate.{name} is not a section of {certificate['mechanism']}"
 
 
-def _digest_problems(release: Release) -> Iterator[str]:
-    """Check the digest of every table, which reads all values."""
+def _digest_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check the feature map, and the digest of every table, which reads all values."""
+    digests = release.certificate["digests"]
+    if json_digest(release.features.to_json()) != digests["features"]:
+        yield f"{FEATURES} was altered (its digest does not match)"
+    elif not _has_text(folder / FEATURES, features_text(release.features)):
+        yield f"{FEATURES} is not as it was written (other spacing or order)"
     for name, table in {"aggregates": release.table, **release.files}.items():
         try:
-            digest = table_digest(table)
+            if table_digest(table) != digests[name]:
+                yield f"{file_name(name)} was altered (its digest does not match)"
         except InputError as problem:
             yield str(problem)
-            continue
-        if digest != release.certificate["digests"][name]:
-            yield f"{file_name(name)} was altered (its digest does not match)"
+
+
+def _has_text(path: Path, text: str) -> bool:
+    """Return whether a file has exactly these bytes; other line ends could encode something."""
+    expected = text.encode(errors="surrogatepass")
+    return path.stat().st_size == len(expected) and path.read_bytes() == expected
 
 
 def schema_problems(certificate: Any) -> list[str]:
@@ -241,55 +209,45 @@ def schema_problems(certificate: Any) -> list[str]:
     Two rules are stricter than JSON Schema: 60.0 is not an integer, and a pattern must match the
     whole text. Statements of the curator and the time of release are checked by code.
     """
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 
-    known = Draft202012Validator.TYPE_CHECKER
-    whole = known.redefine("integer", _is_whole)
-    strict = extend(Draft202012Validator, {"pattern": _matches}, type_checker=whole)
+    def whole_match(_: Any, pattern: str, value: Any, __: Any) -> Iterator[ValidationError]:
+        # `re.search` with $ would allow a line end after the text
+        if isinstance(value, str) and not re.fullmatch(pattern, value):
+            yield ValidationError("it does not match")
+
+    def is_integer(_: Any, value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer)
+    strict = extend(Draft202012Validator, {"pattern": whole_match}, type_checker=types)
     errors = strict(certificate_schema()).iter_errors(certificate)
-    broken = dict.fromkeys(line for error in errors for line in _error_lines(error))
-    return list(broken) or [*_about_problems(certificate), *_time_problems(certificate)]
+    problems = list(dict.fromkeys(line for error in errors for line in _schema_lines(error)))
+    if problems:
+        return problems
+    if not _is_about(certificate["about"]):
+        problems.append("certificate.about is not as labeldp writes it")
+    try:
+        if certificate["released_at"] is not None:
+            datetime.fromisoformat(certificate["released_at"])
+    except ValueError:
+        problems.append("certificate.released_at is no moment that there was")
+    return problems
 
 
-def _matches(_: Any, pattern: str, value: Any, __: Any) -> Iterator[Any]:
-    """Match the whole text; `re.search` with $ would allow a line end after it."""
-    from jsonschema import ValidationError
-
-    if isinstance(value, str) and not re.fullmatch(pattern, value):
-        yield ValidationError("it does not match")
-
-
-def _about_problems(certificate: dict[str, Any]) -> Iterator[str]:
-    """Check that the statements of the curator are as `read_about` returns them."""
-    about = certificate["about"]
+def _is_about(about: dict[str, Any] | None) -> bool:
+    """Return whether the statements of the curator are as `read_about` returns them."""
     if about is None:
-        return
+        return True
     texts = {name: text for name, text in about.items() if name != "missing" and text is not None}
     try:
-        expected = read_about(texts)
+        return read_about(texts) == about
     except InputError:
-        expected = None
-    if expected is None or expected.to_json() != about:
-        yield "certificate.about is not as labeldp writes it"
+        return False
 
 
-def _time_problems(certificate: dict[str, Any]) -> Iterator[str]:
-    """Check that the time of release is a time."""
-    time = certificate["released_at"]
-    try:
-        if time is not None:
-            datetime.fromisoformat(time)
-    except ValueError:
-        yield "certificate.released_at is no moment that there was"
-
-
-def _is_whole(_: Any, value: Any) -> bool:
-    """Return whether a value is an integer; JSON Schema also takes 60.0 for one."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _error_lines(error: Any) -> Iterator[str]:
+def _schema_lines(error: Any) -> Iterator[str]:
     """Yield one line for each violation in an error of jsonschema."""
     place, rule = f"certificate{error.json_path.removeprefix('$')}", error.validator_value
     match error.validator:

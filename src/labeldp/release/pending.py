@@ -1,7 +1,7 @@
 """A release that is being drawn, and the files it is written to.
 
     DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns; or
-                             one row per row of the table (`rows.py`)
+                             one row per row of the table
     DIR/NAME.parquet         another public table of the mechanism: `bags` (the rows of each bag),
                              `weights` (of the design columns)
     DIR/certificate.json     the guarantee, and what anyone needs to verify it
@@ -31,9 +31,8 @@ from labeldp.arrow_util import arrow_numbers
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
 from labeldp.release.certificate import Claim, FloorOutcome, certify, seal
-from labeldp.release.croissant import CROISSANT, croissant_of
-from labeldp.release.digest import Digest, table_digest
-from labeldp.release.parquet_form import METADATA_KEY, WRITING
+from labeldp.release.side_files import CROISSANT, croissant_text
+from labeldp.release.tables import METADATA_KEY, WRITING, Digest, table_digest
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 ROW = "row"
@@ -118,8 +117,8 @@ def write_release(
         (partial / FEATURES).write_text(features_text(features), encoding="utf-8")
         with suppress(LookupError, TypeError, ValueError, AttributeError):
             # what is no certificate cannot be described, and `verify` refuses it
-            described = croissant_of(partial, certificate)
-            (partial / CROISSANT).write_text(described, encoding="utf-8")
+            description = croissant_text(partial, certificate)
+            (partial / CROISSANT).write_text(description, encoding="utf-8")
     return certificate
 
 

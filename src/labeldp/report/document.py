@@ -19,7 +19,7 @@ from labeldp.planning import Plan
 from labeldp.release.certificate import claimed_fields
 from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE
-from labeldp.release.statement import SIGNATURES, Envelope
+from labeldp.release.side_files import SIGNATURES, Envelope
 from labeldp.report import risk
 from labeldp.verification import verify
 
@@ -76,7 +76,7 @@ def _signatures(folder: Path, command: str) -> str:
     envelope = Envelope.of(folder)
     if envelope is None:
         return "no key has signed these files yet; labeldp sign does"
-    keys = [each.keyid[:_KEY_DIGITS] for each in envelope.signatures]
+    keys = [keyid[:_KEY_DIGITS] for keyid, _ in envelope.signatures]
     return (
         f"signatures in {SIGNATURES} by {len(keys)} key{'s' * (len(keys) > 1)} ({', '.join(keys)}…)"
         f"; whether one is of someone you know: {command} --key PUBLIC_KEY"

@@ -25,15 +25,14 @@ import labeldp.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
 from labeldp.io_util import json_digest
 from labeldp.release.certificate import claimed_fields, seal
-from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.pending import CERTIFICATE, FEATURES
-from labeldp.release.statement import SIGNATURES
+from labeldp.release.side_files import CROISSANT, SIGNATURES, croissant_text
 from labeldp.signing import PublicKey, make_key, sign
 from tests.extras import extra
 from tests.mechanisms.cases import small_plan
+from tests.release.test_forgeries import CASES, ROWS, SAID, UNREFUTED, people
+from tests.release.test_verification import altered, at, leaves
 from tests.tables import RANGE, table
-from tests.test_forgeries import CASES, ROWS, SAID, UNREFUTED, people
-from tests.test_verification import altered, at, leaves
 
 Rng = np.random.Generator
 NAMES = {("labels", "column"), ("person", "column"), ("noise", "column")}
@@ -250,7 +249,7 @@ def same_table(folder: Path, place: Path, name: str) -> bool:
 def renew(folder: Path, release: Release) -> None:
     """The description of whatever is there now, where that can be read at all."""
     try:
-        text = croissant_of(folder, release.certificate)
+        text = croissant_text(folder, release.certificate)
     except Exception:
         return
     (folder / CROISSANT).write_text(text, encoding="utf-8")

@@ -19,7 +19,7 @@ import pytest
 from labeldp import LinearRegressor, Release, ReleaseError, verify
 from labeldp.errors import InputError
 from labeldp.io_util import parse_json
-from labeldp.release.parquet_form import METADATA_KEY, _read_integer, _read_struct, check_form
+from labeldp.release.tables import METADATA_KEY, _read_integer, _read_struct, check_form
 from tests.console import labeldp
 from tests.forging import write
 from tests.mechanisms.cases import EVERY, NOISY, SAMPLED, SHAPED, saved, small_plan

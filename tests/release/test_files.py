@@ -21,8 +21,7 @@ import pytest
 
 from labeldp import LabelDPWarning, Release, ReleaseError, verify
 from labeldp.io_util import canonical_json, json_digest, new_directory, new_path, read_json
-from labeldp.release.digest import table_digest
-from labeldp.release.parquet_form import StoredTable
+from labeldp.release.tables import StoredTable, table_digest
 from tests.plans import plan
 from tests.tables import source, table
 

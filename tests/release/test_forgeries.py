@@ -24,7 +24,7 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.registry import read_claim
 from labeldp.release.certificate import claimed_fields, seal
-from labeldp.release.digest import table_digest
+from labeldp.release.tables import table_digest
 from tests.mechanisms.cases import (
     EVERY,
     FLAG,
@@ -35,8 +35,8 @@ from tests.mechanisms.cases import (
     saved,
     small_plan,
 )
+from tests.release.test_verification import altered, at, leaves, other
 from tests.tables import RANGE, table
-from tests.test_verification import altered, at, leaves, other
 
 ROWS = 400
 Forgery = tuple[str, Release]
@@ -267,7 +267,7 @@ def test_the_list_of_what_is_not_refuted_is_not_too_long(
         assert any(found), path
 
 
-DOCS = Path(__file__).parents[1] / "docs" / "guarantees.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guarantees.md"
 
 
 def listed() -> str:
