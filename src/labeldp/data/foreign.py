@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp.data.columns import is_text
-from labeldp.data.delimited import numbered_names
+from labeldp.data.delimited import MOST_TITLES, first_header, numbered_names
 from labeldp.data.files import same_schema
 from labeldp.data.frames import FrameReader, plain_texts, with_label_texts
 from labeldp.data.labels import label_texts
@@ -20,15 +20,13 @@ from labeldp.data.options import TextOptions
 from labeldp.data.roles import check_unique_names
 from labeldp.errors import DataError, MissingExtraError
 
-_MOST_TITLES, _MOST_BELOW = 20, 20
-_FEWEST_NAMES, _FEWEST_FEATURES = 3, 3
+_MOST_BELOW, _FEWEST_FEATURES = 20, 3
 _READERS = {
     "Stata": "read_dta",
     "SPSS": "read_sav",
     "SAS": "read_sas7bdat",
     "SAS transport": "read_xport",
 }
-Rows = list[tuple[Any, ...]]
 
 
 def open_foreign(
@@ -78,6 +76,14 @@ def open_foreign(
     )
 
 
+def _read_statistical(reader: str, path: Path, label: str | None) -> pa.Table:
+    """Read values, not their printed labels, by a reader of pyreadstat."""
+    import pyreadstat
+
+    frame = with_label_texts(getattr(pyreadstat, reader)(str(path))[0], label)
+    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+
+
 def _read_excel(
     path: Path, options: TextOptions, label: str | None, named: Sequence[str]
 ) -> tuple[pa.Table, list[str], list[str]]:
@@ -94,72 +100,63 @@ def _read_excel(
         for sheet in sheets:
             sheet.reset_dimensions()  # a lone cell far off would fill all rows with blanks
         sheet = next((each for each in sheets if _has_names(each, named)), sheets[0])
-        rows: Rows = list(sheet.iter_rows(values_only=True))
+        rows = [tuple(row) for row in sheet.iter_rows(values_only=True)]
     finally:
         book.close()
     notes = []
     if len(sheets) > 1:
         notes.append(f"of {len(sheets)} sheets {sheet.title!r} is read, the others are not")
-    above = _count_titles(rows[:_MOST_TITLES], named)
-    if options.skip_lines is not None:
-        above = options.skip_lines
-    elif above:
-        notes.append(f"lines above the header, left out: {above}; `skip_lines=0` to change")
-    names = [
-        "" if name is None else str(name) for name in (rows[above] if above < len(rows) else ())
-    ]
+    above = options.skip_lines
+    if above is None:
+        top = rows[:MOST_TITLES]
+        has_name = (k for k, row in enumerate(top) if not {*named}.isdisjoint(map(str, row)))
+        above = next(has_name, first_header([len(_filled(row)) for row in top]))
+        if above:
+            notes.append(f"lines above the header, left out: {above}; `skip_lines=0` to change")
+    header = rows[above] if above < len(rows) else ()
+    names = ["" if name is None else str(name) for name in header]
     while names and not names[-1]:
         names.pop()
     names = numbered_names(names)
-    rest = (None,) * len(names)  # a row may end with its last value
     features = [place for place, name in enumerate(names) if name != label]
+    rest = (None,) * len(names)  # a row may end with its last value
     body = [(*row, *rest)[: len(names)] for row in rows[above + 1 :]]
-    body = [row for row in body if any(_filled([row[k] for k in features]))]  # whatever its label
-    below = _count_below(body, features)
-    if options.skip_footer is not None:
-        below = options.skip_footer
-    elif below:
-        notes.append(f"lines below the last row, left out: {below}; `skip_footer=0` to change")
+    body = [row for row in body if _filled([row[k] for k in features])]  # whatever its label
+    below = options.skip_footer
+    if below is None:
+        below = _count_below([[row[k] for k in features] for row in body[-_MOST_BELOW:]])
+        if below:
+            notes.append(f"lines below the last row, left out: {below}; `skip_footer=0` to change")
     body = body[: len(body) - below]
     columns, mixed = [], []
     for place, name in enumerate(names):
         values = [row[place] for row in body]
-        texts = None if name == label else plain_texts(values)
-        columns.append(label_texts(values) if name == label else _array(texts or values))
-        if name != label and is_text(columns[-1].type):
+        if name == label:
+            columns.append(label_texts(values))
+            continue
+        columns.append(_array(plain_texts(values) or values))
+        if is_text(columns[-1].type):
             mixed.append(name)  # numbers are often typed as text here
     return pa.table(columns, names=names), mixed, notes
 
 
 def _has_names(sheet: Any, named: Sequence[str]) -> bool:
     """Whether a row at the top of a sheet has all these names."""
-    top = sheet.iter_rows(max_row=_MOST_TITLES, values_only=True)
+    top = sheet.iter_rows(max_row=MOST_TITLES, values_only=True)
     return any({str(name) for name in row if name is not None} >= {*named} for row in top)
 
 
-def _filled(row: Sequence[Any]) -> list[bool]:
-    return [cell not in (None, "") for cell in row]
+def _filled(row: Sequence[Any]) -> list[Any]:
+    return [cell for cell in row if cell not in (None, "")]
 
 
-def _count_titles(rows: Rows, named: Sequence[str]) -> int:
-    """Return how many rows are above the header, as in delimited text."""
-    for number, row in enumerate(rows):
-        if not {*named}.isdisjoint(map(str, row)):
-            return number
-    widths = [sum(_filled(row)) for row in rows]
-    if not widths or widths[0] > 1:
-        return 0
-    return next((k for k, width in enumerate(widths) if width >= _FEWEST_NAMES), 0)
-
-
-def _count_below(rows: Rows, features: Sequence[int]) -> int:
+def _count_below(rows: Sequence[Sequence[Any]]) -> int:
     """Return how many of the last rows have one feature at most, a text, of three or more."""
     below = 0
-    for row in reversed(rows[-_MOST_BELOW:]):
-        cells = [row[k] for k in features]
-        cells = [cell for cell, filled in zip(cells, _filled(cells), strict=True) if filled]
-        digits = any(re.search(r"\d", str(cell)) for cell in cells)
-        if len(features) < _FEWEST_FEATURES or len(cells) > 1 or digits:
+    for row in reversed(rows):
+        cells = _filled(row)
+        has_digit = any(re.search(r"\d", str(cell)) for cell in cells)
+        if len(row) < _FEWEST_FEATURES or len(cells) > 1 or has_digit:
             break
         below += 1
     return below
@@ -171,11 +168,3 @@ def _array(values: list[Any]) -> pa.Array:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return pa.array([None if value is None else str(value) for value in values])
-
-
-def _read_statistical(reader: str, path: Path, label: str | None) -> pa.Table:
-    """Read values, not their printed labels, by a reader of pyreadstat."""
-    import pyreadstat
-
-    frame = with_label_texts(getattr(pyreadstat, reader)(str(path))[0], label)
-    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)

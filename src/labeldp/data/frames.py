@@ -26,15 +26,6 @@ from labeldp.data.roles import check_unique_names
 from labeldp.errors import DataError
 
 _KNOWN = "pass a path, or a pandas, polars, pyarrow or duckdb table"
-_NAMELESS = "give its columns names: pandas.DataFrame(data, columns=[...])"
-_REMEDIES = {
-    "numpy": _NAMELESS,
-    "list": _NAMELESS,
-    "tuple": _NAMELESS,
-    "Source": "it is a source already; pass it on as it is",
-    "Series": "a Series is one column: pass the table that holds it",
-}
-"""By the package or the name of a type that is no table."""
 
 
 def as_rereadable(data: Any, label: str | None = None) -> Any:
@@ -78,13 +69,10 @@ class FrameReader(TableReader):
     def open(cls, frame: Any, label: str | None = None) -> FrameReader:
         """Read the schema of a frame; refuse what is none."""
         name, frame = _type_name(frame), with_label_texts(as_rereadable(frame, label), label)
-        kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
-        remedy = _REMEDIES.get(kind) or _REMEDIES.get(package) or _KNOWN
-        if isinstance(frame, list | tuple) and any(isinstance(e, str | Path) for e in frame):
-            remedy = "for several files pass their directory or a glob, such as 'data/*.csv'"
+        kind, package = type(frame).__name__, _package(frame)
         exports = hasattr(frame, "__arrow_c_stream__") or _is_dataset(frame)
-        if kind in _REMEDIES or isinstance(frame, type) or not exports:
-            raise DataError(f"data of type {name} cannot be read as a table; {remedy}")
+        if kind in ("Series", "Source") or isinstance(frame, type) or not exports:
+            raise DataError(f"data of type {name} cannot be read as a table; {_remedy(frame)}")
         if hasattr(frame, "__next__"):
             raise _read_once(name)
         mixed: tuple[str, ...] = ()
@@ -93,7 +81,12 @@ class FrameReader(TableReader):
         with _exporting(name):
             schema = _stream(frame).schema.remove_metadata()
         check_unique_names(schema.names, f"the {name}")
-        return cls(frame=frame, stored_schema=schema, rows=_length(frame), format=name, mixed=mixed)
+        rows = None
+        if _is_dataset(frame):
+            rows = int(frame.count_rows())
+        elif package not in ("duckdb", "_duckdb") and getattr(frame, "shape", None):
+            rows = int(frame.shape[0])  # duckdb would run its query to count
+        return cls(frame=frame, stored_schema=schema, rows=rows, format=name, mixed=mixed)
 
     def stored(self) -> TableReader:
         reader = self if self.uncut is None else self.uncut()
@@ -113,12 +106,25 @@ class FrameReader(TableReader):
         return mixed or TableReader._is_undecided(self, name, request, said)
 
 
+def _remedy(frame: Any) -> str:
+    """Return what to do with an object that is no table."""
+    if type(frame).__name__ == "Source":
+        return "it is a source already; pass it on as it is"
+    if type(frame).__name__ == "Series":
+        return "a Series is one column: pass the table that holds it"
+    if isinstance(frame, list | tuple) and any(isinstance(each, str | Path) for each in frame):
+        return "for several files pass their directory or a glob, such as 'data/*.csv'"
+    if isinstance(frame, list | tuple | np.ndarray):
+        return "give its columns names: pandas.DataFrame(data, columns=[...])"
+    return _KNOWN
+
+
 def with_label_texts(frame: Any, label: str | None) -> Any:
     """Return the frame with the label column as texts if its type would follow from its values.
 
     That is so of Python objects (pandas, polars) and of polars' integers of 128 bits.
     """
-    package = type(frame).__module__.partition(".")[0]
+    package = _package(frame)
     is_frame = package in ("pandas", "polars") and type(frame).__name__ == "DataFrame"
     if not is_frame or list(frame.columns).count(label) != 1:
         return frame
@@ -137,13 +143,13 @@ def with_label_texts(frame: Any, label: str | None) -> Any:
 
 def _with_plain_columns(frame: Any) -> tuple[Any, tuple[str, ...]]:
     """Return a pandas frame whose columns of several types are text, and their names."""
-    objects = [name for name, kind in frame.dtypes.items() if str(kind) == "object"]
-    texts = {name: plain_texts(frame[name].tolist()) for name in objects}
-    texts = {name: column for name, column in texts.items() if column is not None}
-    plain = frame.copy(deep=False)
-    for name, column in texts.items():
-        plain[name] = column
-    return plain, tuple(map(str, texts))
+    plain, mixed = frame.copy(deep=False), []
+    for name, kind in frame.dtypes.items():
+        texts = plain_texts(frame[name].tolist()) if str(kind) == "object" else None
+        if texts is not None:
+            plain[name] = texts
+            mixed.append(str(name))
+    return plain, tuple(mixed)
 
 
 def plain_texts(values: Sequence[Any]) -> list[str | None] | None:
@@ -164,18 +170,22 @@ def _stream(frame: Any, columns: list[str] | None = None) -> pa.RecordBatchReade
     """Return the batches of a frame, with these columns at least."""
     if _is_dataset(frame):
         return frame.scanner(columns=columns).to_reader()
-    if isinstance(frame, pa.Table):  # exporting views of strings is the end of older versions
+    if isinstance(frame, pa.Table):  # older versions crash where views of strings are exported
         return frame.to_reader()
     return pa.RecordBatchReader.from_stream(frame)
 
 
 def _is_dataset(frame: Any) -> bool:
-    return type(frame).__module__.startswith("pyarrow") and hasattr(frame, "scanner")
+    return _package(frame) == "pyarrow" and hasattr(frame, "scanner")
+
+
+def _package(frame: Any) -> str:
+    return type(frame).__module__.partition(".")[0]
 
 
 def _type_name(frame: Any) -> str:
-    package = type(frame).__module__.partition(".")[0]
-    return type(frame).__name__ if package == "builtins" else f"{package} {type(frame).__name__}"
+    name = type(frame).__name__
+    return name if _package(frame) == "builtins" else f"{_package(frame)} {name}"
 
 
 @contextmanager
@@ -186,15 +196,12 @@ def _exporting(name: str, remedy: str = _KNOWN) -> Iterator[None]:
     except DataError:
         raise
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        column = re.search(r"for column (.+?) with type", str(error))
         if "uplicate" in str(error):
             raise DataError(f"the {name} has several columns of one name; rename them") from None
-        if column is None:
-            raise DataError(f"the {name} does not convert to an Arrow table; {remedy}") from None
-        raise DataError(
-            f"the {name} does not convert to Arrow: column {column.group(1)!r} mixes types; cast "
-            f"it to one type"
-        ) from None
+        column = re.search(r"for column (.+?) with type", str(error))
+        if column is not None:
+            remedy = f"column {column.group(1)!r} mixes types; cast it to one type"
+        raise DataError(f"the {name} does not convert to an Arrow table; {remedy}") from None
     except RuntimeError:
         raise _read_once(name) from None
 
@@ -204,13 +211,3 @@ def _read_once(name: str) -> DataError:
         f"the {name} holds no rows (any more), and can be read only once; pass a table, e.g. "
         "reader.read_all()"
     )
-
-
-def _length(frame: Any) -> int | None:
-    """Return the rows of a frame that knows them; duckdb would run its query to count."""
-    if type(frame).__module__.partition(".")[0].strip("_") == "duckdb":
-        return None
-    if _is_dataset(frame):
-        return int(frame.count_rows())
-    shape = getattr(frame, "shape", None)
-    return int(shape[0]) if isinstance(shape, tuple) and shape else None
