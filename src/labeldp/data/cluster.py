@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ from labeldp import errors
 from labeldp.data.batches import sliced
 from labeldp.data.readers import COUNT_ROWS, TableReader
 from labeldp.data.roles import check_unique_names
-from labeldp.data.text_types import TextCounts, add_counts, count_texts
+from labeldp.data.text_types import Counted, TextCounts, add_counts, count_texts
 from labeldp.errors import DataError, InputError, LabelDPError
 
 if TYPE_CHECKING:
@@ -37,23 +36,12 @@ Result = TypeVar("Result")
 
 _ANSWER = pa.schema([("refusal", pa.string()), ("answer", pa.binary())])
 _TYPES = {
-    "string": pa.string(),
-    "char": pa.string(),
-    "varchar": pa.string(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
+    "string": pa.string(), "char": pa.string(), "varchar": pa.string(), "binary": pa.binary(),
+    "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "void": pa.null(),
+    "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "time": pa.time64("ns"),
     "timestamp_ntz": pa.timestamp("us"),
-    "time": pa.time64("ns"),
-    "binary": pa.binary(),
-    "void": pa.null(),
-}
+}  # fmt: skip
 """Spark's types as Arrow's; what is not here is nested or the like, and of no use."""
 
 _MOST_PARTS = 512
@@ -108,7 +96,11 @@ class ClusterReader(TableReader):
         codes: Mapping[str, Sequence[str]],
     ) -> tuple[int | None, dict[str, TextCounts]]:
         """Count the texts of every part where it is."""
-        ask = partial(_count_part, names, date_format, null_words, codes)
+
+        def ask(part: PartReader) -> Counted:
+            batches = part.batches(names, COUNT_ROWS)
+            return count_texts(batches, names, date_format, null_words, codes)
+
         return add_counts(self.ask_parts(names, ask))
 
     def count_rows(self) -> int:
@@ -156,31 +148,15 @@ class PartReader(TableReader):
         """Yield the columns, in batches as Spark sends them or smaller."""
         for batch in self.stream:
             arrays = list(batch.columns)
-            if self.text:
-                _refuse_malformed(arrays.pop())
+            if self.text and pc.any(arrays.pop()).as_py():
+                raise DataError(
+                    "a line of the delimited text has not as many fields as the header; correct "
+                    "the quoting or the delimiter (Spark reads no line breaks inside quotes)"
+                )
             typed = zip(arrays, self.stored_schema.types, strict=True)
             arrays = [array.cast(type_) for array, type_ in typed]
             named = pa.RecordBatch.from_arrays(arrays, schema=self.stored_schema)
             yield from sliced(named.select(list(columns)), batch_rows)
-
-
-def _count_part(
-    names: Sequence[str],
-    date_format: str | None,
-    null_words: Sequence[str],
-    codes: Mapping[str, Sequence[str]],
-    part: PartReader,
-) -> tuple[int, dict[str, TextCounts]]:
-    return count_texts(part.batches(names, COUNT_ROWS), names, date_format, null_words, codes)
-
-
-def _refuse_malformed(flags: pa.Array) -> None:
-    """Refuse lines that have not as many fields as the header, without quoting any."""
-    if pc.any(flags).as_py():
-        raise DataError(
-            "a line of the delimited text has not as many fields as the header; correct the "
-            "quoting or the delimiter (Spark reads no line breaks inside quotes)"
-        )
 
 
 def over_parts(
@@ -197,11 +173,7 @@ def over_parts(
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)
     bare = replace(source, reader=PartReader(stored_schema=pa.schema([]), text=reader.text))
-    return reader.ask_parts(names, partial(_ask_source, bare, ask))
-
-
-def _ask_source(source: Source, ask: Callable[[Source], Result], part: PartReader) -> Result:
-    return ask(replace(source, reader=part))
+    return reader.ask_parts(names, lambda part: ask(replace(bare, reader=part)))
 
 
 def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatch:
@@ -226,21 +198,10 @@ def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatc
 
 @contextmanager
 def asking_spark(what: str = "the data") -> Iterator[None]:
-    """Turn any failure of Spark into one line; its own text may quote rows."""
-    try:
-        with _without_spark_logs():
-            yield
-    except LabelDPError:
-        raise
-    except Exception as problem:
-        if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
-            raise
-        raise _spark_error(problem, what) from None
+    """Turn any failure of Spark into one line; its own text may quote rows.
 
-
-@contextmanager
-def _without_spark_logs() -> Iterator[None]:
-    """Silence the two loggers with which pyspark repeats an error's text, values and all."""
+    Two loggers with which pyspark repeats an error's text, values and all, are silenced meanwhile.
+    """
     module = sys.modules.get("pyspark.logger")
     names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger") if module else ()
     loggers = [module.PySparkLogger.getLogger(name) for name in names]  # type: ignore[union-attr]
@@ -249,6 +210,10 @@ def _without_spark_logs() -> Iterator[None]:
         logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
+    except Exception as problem:
+        if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise _spark_error(problem, what) from None
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)

@@ -30,39 +30,32 @@ def read(data: str, delimiter: str | None = None, encoding: str | None = None) -
     """What Spark reads under a name: files by how their names end, otherwise a table."""
     spark = session()
     with asking_spark(data):
-        return _read(spark, data, delimiter, encoding or "UTF-8")
-
-
-def _read(spark: Any, data: str, delimiter: str | None, encoding: str) -> ClusterReader:
-    if not _is_path(data):
-        return ClusterReader.open(_table(spark, data))
-    form = _format(spark, data)
-    if form in DELIMITERS:
-        sign = delimiter or _delimiter(spark, data, DELIMITERS[form])
-        return ClusterReader.open(_delimited(spark, data, sign, encoding), text=True)
-    if form not in ("Parquet", "ORC"):
-        raise DataError(
-            f"{data}: {form} files are not read by Spark here; write Parquet, or register a table"
-        )
-    return ClusterReader.open(spark.read.format(form.lower()).load(data))
-
-
-def _is_path(data: str) -> bool:
-    return "/" in data or os.sep in data or _ending(data) is not None or Path(data).exists()
+        is_path = "/" in data or os.sep in data or _ending(data) or Path(data).exists()
+        if not is_path:
+            if not spark.catalog.tableExists(data):
+                raise DataError(
+                    f"{data}: Spark knows no such table; register it, or pass a path (with a / or "
+                    f"an ending such as .parquet)"
+                )
+            return ClusterReader.open(spark.table(data))
+        form = _format(spark, data)
+        if form in DELIMITERS:
+            first = spark.read.text(data).first()  # the delimiter is inferred from the header
+            usual = DELIMITERS[form]
+            sign = delimiter or (usual if first is None else infer_delimiter(first[0], usual))
+            frame = _delimited(spark, data, sign, encoding or "UTF-8")
+            return ClusterReader.open(frame, text=True)
+        if form not in ("Parquet", "ORC"):
+            raise DataError(
+                f"{data}: {form} files are not read by Spark here; write Parquet, or register a "
+                f"table"
+            )
+        return ClusterReader.open(spark.read.format(form.lower()).load(data))
 
 
 def _ending(path: str) -> str | None:
     name = path.rstrip("/").lower()
     return next((form for end, form in _ENDINGS.items() if name.endswith(end)), None)
-
-
-def _table(spark: Any, name: str) -> Any:
-    if not spark.catalog.tableExists(name):
-        raise DataError(
-            f"{name}: Spark knows no such table; register it, or pass a path (with a / or an "
-            f"ending such as .parquet)"
-        )
-    return spark.table(name)
 
 
 def _format(spark: Any, path: str) -> str:
@@ -93,12 +86,6 @@ def _listed(spark: Any, path: str) -> list[str]:
     if not files:
         raise DataError(f"{path}: Spark finds no such file or directory; check the path")
     return files
-
-
-def _delimiter(spark: Any, path: str, usual: str) -> str:
-    """As for local files: by the header line."""
-    first = spark.read.text(path).first()
-    return usual if first is None else infer_delimiter(first[0], usual)
 
 
 def _delimited(spark: Any, path: str, delimiter: str, encoding: str) -> Any:
@@ -149,15 +136,17 @@ def session() -> Any:
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
-    cure = f"install one (JDK {_JAVA}) and set JAVA_HOME, or read the table without Spark"
-    if java is None:
-        place = f"in JAVA_HOME={home}" if home else "on PATH"
-        raise InputError(f"Spark needs Java {_JAVA} or newer, and there is none {place}; {cure}")
-    text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', text)
-    if version is None or int(version.group(1)) < _JAVA:
-        found = f"Java {version.group(1)}" if version else "something else"
-        raise InputError(f"Spark needs Java {_JAVA} or newer, and {java} is {found}; {cure}")
+    found = f"there is none {f'in JAVA_HOME={home}' if home else 'on PATH'}"
+    if java is not None:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        version = re.search(r'version "(\d+)', run.stderr)
+        if version is not None and int(version.group(1)) >= _JAVA:
+            return
+        found = f"{java} is {f'Java {version.group(1)}' if version else 'something else'}"
+    raise InputError(
+        f"Spark needs Java {_JAVA} or newer, and {found}; install one (JDK {_JAVA}) and set "
+        "JAVA_HOME, or read the table without Spark"
+    )
 
 
 @contextmanager
