@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,7 +26,7 @@ from labeldp import errors
 from labeldp.data.batches import sliced
 from labeldp.data.readers import COUNT_ROWS, TableReader
 from labeldp.data.roles import check_unique_names
-from labeldp.data.text_types import Counted, TextCounts, add_counts, count_texts
+from labeldp.data.text_types import Counted, CountTexts, add_counts
 from labeldp.errors import DataError, InputError, LabelDPError
 
 if TYPE_CHECKING:
@@ -88,20 +88,10 @@ class ClusterReader(TableReader):
             "for a table that fits here, pass its toArrow()"
         )
 
-    def count(
-        self,
-        names: Sequence[str],
-        date_format: str | None,
-        null_words: Sequence[str],
-        codes: Mapping[str, Sequence[str]],
-    ) -> tuple[int | None, dict[str, TextCounts]]:
+    def count(self, names: Sequence[str], count: CountTexts) -> Counted:
         """Count the texts of every part where it is."""
-
-        def ask(part: PartReader) -> Counted:
-            batches = part.batches(names, COUNT_ROWS)
-            return count_texts(batches, names, date_format, null_words, codes)
-
-        return add_counts(self.ask_parts(names, ask))
+        parts = self.ask_parts(names, lambda part: count(part.batches(names, COUNT_ROWS)))
+        return add_counts(parts)
 
     def count_rows(self) -> int:
         with asking_spark():

@@ -25,8 +25,8 @@ from labeldp.data.batches import sliced
 from labeldp.data.columns import NULL_WORDS, NUMBER
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, Layout, open_text, read_header
 from labeldp.data.files import DELIMITERS, reading_file, same_schema
-from labeldp.data.options import TextOptions
-from labeldp.data.readers import ReadRequest, TableReader
+from labeldp.data.options import ReadRequest, TextOptions
+from labeldp.data.readers import TableReader
 from labeldp.data.roles import check_unique_names
 from labeldp.errors import DataError
 

@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from labeldp.data.batches import sliced
 from labeldp.data.labels import label_texts
-from labeldp.data.readers import ReadRequest, TableReader
+from labeldp.data.options import ReadRequest
+from labeldp.data.readers import TableReader
 from labeldp.data.roles import check_unique_names
 from labeldp.errors import DataError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from labeldp.data.columns import NULL_WORDS
@@ -83,6 +83,16 @@ class TextOptions:
         if not any(words):
             return ("",) if delimited or words else ()
         return tuple(dict.fromkeys((*NULL_WORDS, *words)))
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """The feature columns that are to be read, and what is said of them."""
+
+    features: Sequence[str]
+    numeric: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    options: TextOptions = field(default_factory=TextOptions)
 
 
 def _split_code(word: str, columns: Sequence[str]) -> tuple[str, str] | None:

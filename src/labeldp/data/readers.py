@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,24 +20,21 @@ from labeldp.data.batches import sliced
 from labeldp.data.columns import check_breadth, is_number, is_text, value_type
 from labeldp.data.dates import is_all_digits
 from labeldp.data.files import reading_file, same_schema
-from labeldp.data.options import TextOptions, check_column_formats
+from labeldp.data.options import ReadRequest, check_column_formats
 from labeldp.data.roles import check_unique_names
-from labeldp.data.text_types import ColumnParser, TextCounts, count_texts, infer_parsers
+from labeldp.data.text_types import (
+    ColumnParser,
+    Counted,
+    CountTexts,
+    TextCounts,
+    count_texts,
+    infer_parsers,
+)
 
 COUNT_ROWS = 1 << 16
 """Rows whose texts are counted at a time."""
 _PART_ROWS = 1 << 19
 """Rows that are worth a thread's while."""
-
-
-@dataclass(frozen=True)
-class ReadRequest:
-    """The feature columns that are to be read, and what is said of them."""
-
-    features: Sequence[str]
-    numeric: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    options: TextOptions = field(default_factory=TextOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,11 +114,11 @@ class TableReader(ABC):
         numeric, to have dates of a format, or to have been read otherwise when features were
         fitted, or if it is text only because it mixes types.
         """
-        options, names = request.options, self.stored_schema.names
+        options, every = request.options, self.stored_schema.names
         known = options.column_formats or {}
         check_column_formats(known)
-        codes = options.missing_in_column(names)
-        nulls = options.null_words(names, delimited=self.delimited)
+        codes = options.missing_in_column(every)
+        nulls = options.null_words(every, delimited=self.delimited)
         declared = (*request.numeric, *request.categorical)
         undecided, dated = [], []
         for name in request.features:
@@ -135,17 +132,13 @@ class TableReader(ABC):
         rows, counts = self.rows, dict[str, TextCounts]()
         if undecided or dated or self.delimited:
             check_breadth(len(undecided))
-            rows, counts = self.count([*undecided, *dated], options.date_format, nulls, codes)
-        parsers, decimal, notes = infer_parsers(
-            counts,
-            numeric=request.numeric,
-            categorical=request.categorical,
-            decimal=options.decimal,
-            date_format=options.date_format,
-            column_formats=options.column_formats,
-            null_words=nulls,
-            codes=codes,
-        )
+            names = [*undecided, *dated]
+            # Arrow itself reads words for missing as null in CSV files.
+            words = () if self.delimited and not self.on_cluster else nulls
+            rows, counts = self.count(
+                names, partial(count_texts, names, options.date_format, words, codes)
+            )
+        parsers, decimal, notes = infer_parsers(counts, request, nulls, codes)
         parsers = {n: p for n, p in parsers.items() if n not in dated or p.kind == "date"}
         for name in request.features:
             own = codes.get(name, ())
@@ -159,17 +152,9 @@ class TableReader(ABC):
             self, parsers=parsers, rows=rows, decimal=decimal, notes=(*self.notes, *notes)
         )
 
-    def count(
-        self,
-        names: Sequence[str],
-        date_format: str | None,
-        null_words: Sequence[str],
-        codes: Mapping[str, Sequence[str]],
-    ) -> tuple[int | None, dict[str, TextCounts]]:
+    def count(self, names: Sequence[str], count: CountTexts) -> Counted:
         """Return the number of rows, and what the texts of these columns look like."""
-        batches = self.stored_batches(names, COUNT_ROWS)
-        words = () if self.delimited else null_words  # which Arrow reads as null in CSV files
-        return count_texts(batches, names, date_format, words, codes)
+        return count(self.stored_batches(names, COUNT_ROWS))
 
     def _is_text(self, name: str) -> bool:
         return is_text(value_type(self.stored_schema.field(name).type))

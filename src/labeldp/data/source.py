@@ -20,9 +20,9 @@ from labeldp.data.files import DELIMITERS, FileState, find, state_of
 from labeldp.data.foreign import open_foreign
 from labeldp.data.frames import FrameReader
 from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
-from labeldp.data.options import TextOptions
+from labeldp.data.options import ReadRequest, TextOptions
 from labeldp.data.persons import check_person_type, with_person_hashes
-from labeldp.data.readers import ArrowReader, ParquetReader, ReadRequest, TableReader
+from labeldp.data.readers import ArrowReader, ParquetReader, TableReader
 from labeldp.data.roles import check_roles, choose_features, unknown_column
 from labeldp.errors import (
     DataError,

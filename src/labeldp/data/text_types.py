@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.data.columns import NUMBER, is_number, is_text, value_type
 from labeldp.data.dates import ISO, MOMENT, count_formats, digits_of, other_order, parse_dates
+from labeldp.data.options import ReadRequest
 from labeldp.errors import DataError
 
 MOST_WORDS = 20
@@ -234,12 +235,15 @@ Counted = tuple[int, dict[str, TextCounts]]
 """The rows of a table, and what the texts of its columns look like."""
 
 
+CountTexts = Callable[[Iterable[pa.RecordBatch]], Counted]
+
+
 def count_texts(
-    batches: Iterable[pa.RecordBatch],
     names: Sequence[str],
     date_format: str | None,
     null_words: Sequence[str],
     codes: Mapping[str, Sequence[str]],
+    batches: Iterable[pa.RecordBatch],
 ) -> Counted:
     """Return the rows, and what the texts (or digits) of these columns look like."""
     rows, counts = 0, {name: TextCounts() for name in names}
@@ -318,35 +322,24 @@ class ColumnParser:
 
 def infer_parsers(
     counts: Mapping[str, TextCounts],
-    *,
-    numeric: Collection[str] = (),
-    categorical: Collection[str] = (),
-    decimal: str | None = None,
-    date_format: str | None = None,
-    column_formats: Mapping[str, Mapping[str, Any]] | None = None,
+    request: ReadRequest,
     null_words: tuple[str, ...] = (),
     codes: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[dict[str, ColumnParser], str, list[str]]:
     """Return the parsers of text columns, the decimal sign of the table, and notes."""
-    known = column_formats or {}
-    sign = decimal or _common_decimal(counts, [n for n in counts if n not in categorical])
+    numeric, categorical, options = request.numeric, request.categorical, request.options
+    known, decimal, date_format = options.column_formats or {}, options.decimal, options.date_format
+    sign = decimal or _common_decimal([c for n, c in counts.items() if n not in categorical])
     parsers, notes = {}, list[str]()
     for name, count in counts.items():
-        own = codes.get(name, ())
-        said = known.get(name, {})
+        own, said = codes.get(name, ()), known.get(name, {})
         signs = said.get("decimal") or decimal or (".," if sign == "." else ",.")
-        kind: Literal["number", "category"] | None = None
-        if name in numeric or "*" in own:
-            kind = "number"
-        elif name in categorical:
-            kind = "category"
+        kind = "category" if name in categorical else None
+        kind = "number" if name in numeric or "*" in own else kind
         common = {"null_words": null_words, "codes": tuple(code for code in own if code != "*")}
         parsers[name] = parser = _infer(count, kind, signs, date_format, said, common)
-        if (
-            name in numeric
-            and column_formats is None
-            and 2 * parser.unparsed > count.kinds["values"]
-        ):
+        is_wrong = name in numeric and 2 * parser.unparsed > count.kinds["values"]
+        if is_wrong and options.column_formats is None:
             shown = f" such as {min(count.words)[:40]!r}" if count.words else ""
             raise DataError(
                 f"column {name!r} should be numeric, but most values are texts{shown}; correct "
@@ -357,19 +350,19 @@ def infer_parsers(
     return parsers, sign, notes
 
 
-def _common_decimal(counts: Mapping[str, TextCounts], names: Sequence[str]) -> str:
+def _common_decimal(columns: Iterable[TextCounts]) -> str:
     """Return the decimal sign that most cells of numeric columns have."""
     points = commas = 0
-    for name in names:
-        with_point, with_comma = (counts[name].with_decimal(sign)[0] for sign in ".,")
-        if counts[name].enough(max(with_point, with_comma)):
+    for counts in columns:
+        with_point, with_comma = (counts.with_decimal(sign)[0] for sign in ".,")
+        if counts.enough(max(with_point, with_comma)):
             points, commas = points + with_point, commas + with_comma
     return "," if commas > points else "."
 
 
 def _infer(
     counts: TextCounts,
-    kind: Literal["number", "category"] | None,
+    kind: str | None,
     signs: str,
     declared: str | None,
     said: Mapping[str, Any],

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.data.columns import NULL_WORDS
-from labeldp.data.options import TextOptions, is_column_formats
-from labeldp.data.readers import ReadRequest
+from labeldp.data.options import ReadRequest, TextOptions, is_column_formats
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis, Term
