@@ -17,8 +17,8 @@ OUT = ("--out", "{place}/new")
 MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     "command misspelt": (("relase", "{data}"), "No such command 'relase'"),
     "no arguments": (("release",), "Missing"),
-    "no label": (("plan", "{data}", "--label-range", 0, 10), "Missing --label COLUMN;"),
-    "no range": (("plan", "{data}", "--label", "label"), "Missing --label-range LO HI;"),
+    "no label": (("plan", "{data}", "--label-range", 0, 10), "name it with --label"),
+    "no range": (("plan", "{data}", "--label", "label"), "give --label-range LO HI"),
     "label misspelt": (
         ("plan", "{data}", "--label", "lable", "--label-range", 0, 1),
         "did you mean 'label'",
@@ -59,7 +59,7 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     "bags of 5.5": (("plan", "{data}", *LABEL, "--bags", 5.5), "'--bags'"),
     "out exists": (("release", "{data}", *LABEL, "--out", "{place}"), "already exists; choose"),
     "out nowhere": (("release", "{data}", *LABEL, "--out", "{place}/no/new"), "create it first"),
-    "out forgotten": (("release", "{data}", *LABEL), "Missing --out PATH;"),
+    "out forgotten": (("release", "{data}", *LABEL), "Missing option '--out'"),
     "a plan that is none": (
         ("release", "{data}", *LABEL, "--plan", "{words}", *OUT),
         "cannot be read as JSON",

@@ -47,7 +47,7 @@ def test_a_command_of_another_package_is_like_any_other(offered: dict[str, str])
     assert "Greet." in labeldp("hello", "--help").out
     assert labeldp("hello", "you").out == "hello you\n"
     assert labeldp("hello", "you", "--json").json == {"hello": "you"}
-    assert "Missing NAME;" in labeldp("hello").error
+    assert "Missing argument 'NAME'" in labeldp("hello").error
 
 
 @pytest.mark.parametrize(

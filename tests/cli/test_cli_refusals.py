@@ -265,13 +265,13 @@ def test_a_declared_floor_that_carries_too_few_bags(data: Path, out: Path) -> No
     ("arguments", "cause"),
     [
         (["publish"], "No such command 'publish'"),
-        (["plan"], "Missing DATA, --label COLUMN, --label-range LO HI;"),
-        (["plan", "t.parquet"], "Missing --label COLUMN, --label-range LO HI;"),
+        (["plan"], "Missing argument 'DATA'"),
+        (["plan", "t.parquet"], "name it with --label"),
         (["plan", "t.parquet", "--label", "y", "--label-range", "0", "1", "--eps", "1"], "--eps"),
         (["plan", "t.parquet", "--label", "y", "--label-range", "0"], "--label-range"),
         (["account", "wtd-flag", "--rows", "many"], "'--rows'"),
         (["account", "wtd-flag", "--rows", "1.5"], "'--rows'"),
-        (["verify"], "Missing DIRECTORY;"),
+        (["verify"], "Missing argument 'DIRECTORY'"),
         (["verify", "a", "b"], "unexpected extra argument"),
     ],
 )

@@ -158,7 +158,7 @@ def test_what_does_not_go_with_a_formula(tmp_path: Path) -> None:
         plan(rows, 1.0, label="y", label_range=(0, 10), formula="~ y")
     data = tmp_path / "t.parquet"
     pq.write_table(rows, data)
-    for formula, why in [("y ~ poly(age)", "--formula is"), ("~ age", "Missing --label")]:
+    for formula, why in [("y ~ poly(age)", "--formula is"), ("~ age", "name it with --label")]:
         found = labeldp("plan", data, "--label-range", 0, 10, "--formula", formula)
         assert (found.code, found.out) == (2, "")
         assert why in found.err

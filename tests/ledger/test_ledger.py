@@ -317,7 +317,7 @@ def test_the_commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LABELDP_LEDGER", str(book))
     refused = command(*asked, "--dataset", "census", "--out", folder / "r2").error
     assert "has spent ε = 1 of 1.2" in refused
-    assert "Missing --dataset NAME (LABELDP_LEDGER is set)" in command(*asked, "--out", "r2").error
+    assert "LABELDP_LEDGER) and --dataset go together" in command(*asked, "--out", "r2").error
     assert not (folder / "r2").exists()
     raised = command("ledger", "limit", book, "census", "--epsilon", "2", "--json").json
     assert raised["tables"][0]["cap"] == {"epsilon": 2.0, "delta": 1e-6}

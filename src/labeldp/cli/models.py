@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,8 @@ from labeldp.cli.options import (
     data_argument,
     json_option,
     option,
-    scan_rows,
     text_options,
+    together,
 )
 from labeldp.cli.output import draw_pictures, emit_json, note, progress
 from labeldp.errors import DataError, InputError
@@ -27,13 +27,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from labeldp.data.source import Source
-    from labeldp.learners.models import LinearOptions, Model, NetworkOptions
-    from labeldp.learners.summary import Summary
+    from labeldp.features.feature_map import FeatureMap
+    from labeldp.learners.models import LinearModel, Model, NetworkModel
     from labeldp.release.files import Release
 
 _MOST_COEFFICIENTS = 12
 """Shown without --verbose."""
-_LINEAR, _NEURAL = "Options of --model linear", "Options of --model neural"
+_linear_options = together(
+    option("--lasso", metavar="NUMBER|auto", default="0", help="Lasso penalty."),
+    option("--max-norm", type=float, help="Largest norm of the coefficients (B_r in the paper)."),
+    column_list("--columns", help="Regress on these columns only (default: all)."),
+    option("--shrink/--no-shrink", default=None, help="Shrink predictions to a posterior mean."),
+    option("--no-clip", is_flag=True, help="Let predictions leave the public label range."),
+    group="Options of --model linear",
+)
+_neural_options = together(
+    option("--epochs", type=int, default=200, help="Most passes over the bags (default: 200)."),
+    option("--learning-rate", type=float, default=1e-3, help="First step size (default: 0.001)."),
+    option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the first weights."),
+    group="Options of --model neural",
+)
 
 
 @click.command(cls=Command)
@@ -45,60 +58,12 @@ _LINEAR, _NEURAL = "Options of --model linear", "Options of --model neural"
     required=True,
 )
 @option("--out", type=Path, help="Write the model to this new JSON file.")
-@option(
-    "--model",
-    metavar="NAME",
-    default="linear",
-    help="linear (default), or neural, which needs the extra torch.",
-)
-@option(
-    "--data",
-    metavar="TABLE",
-    help="The table that was released, for its features, where the release names its rows; no "
-    "label is read.",
-)
+@option("--model", metavar="NAME", default="linear", help="linear (default) or neural.")
+@option("--data", metavar="TABLE", help="The released table, where the release names its rows.")
 @option("--ridge", metavar="NUMBER|auto", default="0", help="Ridge penalty in units of rows.")
-@option("--lasso", metavar="NUMBER|auto", default="0", group=_LINEAR, help="Lasso penalty.")
-@option(
-    "--max-norm",
-    type=float,
-    group=_LINEAR,
-    help="Largest norm of the coefficients (B_r in the paper).",
-)
-@column_list("--columns", group=_LINEAR, help="Regress on these columns only (default: all).")
-@option(
-    "--confidence", type=float, default=0.95, help="Level of confidence intervals (default: 0.95)."
-)
-@option(
-    "--shrink/--no-shrink",
-    default=None,
-    group=_LINEAR,
-    help="Shrink predictions to a posterior mean (default: where the noise is known).",
-)
-@option(
-    "--no-clip", is_flag=True, group=_LINEAR, help="Let predictions leave the public label range."
-)
-@option(
-    "--epochs",
-    type=int,
-    default=200,
-    group=_NEURAL,
-    help="Most passes over the bags (default 200).",
-)
-@option(
-    "--learning-rate",
-    type=float,
-    default=1e-3,
-    group=_NEURAL,
-    help="Step size at the start (default 0.001).",
-)
-@option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    group=_NEURAL,
-    help="Seed of the initial weights (default 0).",
-)
+@option("--confidence", type=float, default=0.95, help="Level of intervals (default: 0.95).")
+@_linear_options
+@_neural_options
 @option("--summary", type=Path, help="Write a summary to this new .txt, .html or .tex file.")
 @option("--plots", type=Path, help="Draw into this new directory; needs the extra plots.")
 @option("--test", metavar="TABLE", help="Labelled rows to score on; for the curator only.")
@@ -121,7 +86,6 @@ def fit(
     **learning: Any,
 ) -> None:
     """Fit a regression on one or several releases; this costs no privacy."""
-    from labeldp.learners import linear
     from labeldp.learners.plots import pictures
     from labeldp.learners.summary import Summary
     from labeldp.release.files import Release
@@ -130,106 +94,86 @@ def fit(
         raise InputError("--test and --label go together: give both or neither")
     if model not in ("linear", "neural"):
         raise InputError(f"--model {model!r} is unknown; choose linear or neural")
-    options = _linear_options(learning)
-    network_options = None if model == "linear" else _network_options(learning, options)
-    _check_targets(model, out, summary, plots)
-    releases = [Release.load(directory, verify=not no_verify) for directory in directories]
-    rows = _named_rows(model, releases, directories[0], data)
-    fitted: Model
-    table: Summary | None = None
-    if network_options is None:
-        fitted = linear_model = linear.fit_release(releases, rows, options)
-        table = Summary.of(linear_model)
-        text = table.text(None if verbose else _MOST_COEFFICIENTS)
-    else:
-        from labeldp.learners import network
-
-        fitted = network.fit_release(releases[0], rows, network_options, progress)
-        text = fitted.describe(releases[0].bags)
-    score = Score(None, None, None)
-    if test is not None and label is not None:
-        score = _score(fitted, test, _labelled_rows(releases, test, label))
-    if out is not None:
-        fitted.save(out)
-    if summary is not None and table is not None:
-        _write_summary(summary, table)
-    if plots is not None and network_options is None:
-        draw_pictures(pictures(linear_model), plots)
-    if test is not None:
-        note("the score on --test comes from raw labels: for the curator, not for publication")
-    if as_json:
-        document = _document(directories, model, fitted, table, options)
-        emit_json(document | asdict(score))
-        return
-    print(text)
-    if test is not None:
-        print(f"\n{score.describe(test)}")
-
-
-def _document(
-    directories: tuple[Path, ...],
-    model: str,
-    fitted: Model,
-    table: Summary | None,
-    options: LinearOptions,
-) -> dict[str, Any]:
-    quality = None if fitted.quality is None else asdict(fitted.quality)
-    facts = {"quality": quality} if table is None else table.to_dict()
-    names = ("rule", "clipped_to", "quality", "releases", "base_levels", "notes")
-    return {
-        "release": ", ".join(map(str, directories)),
-        "model": model,
-        "coefficients": [asdict(coefficient) for coefficient in fitted.coefficients],
-        "confidence": options.confidence,
-        **{name: facts.get(name) for name in names},
-    }
-
-
-def _check_targets(model: str, out: Path | None, summary: Path | None, plots: Path | None) -> None:
-    """Refuse outputs that could not be written at the end."""
-    for target in (out, summary, plots):
-        if target is not None:
-            check_target(target)
+    for target in filter(None, (out, summary, plots)):
+        check_target(target)
     if summary is not None and summary.suffix not in (".txt", ".html", ".tex"):
         raise InputError(f"{summary}: a summary is written as .txt, .html or .tex; name one")
-    for name, target in (("--summary", summary), ("--plots", plots)):
-        if target is not None and model != "linear":
-            raise InputError(f"{name} is for --model linear; leave it out")
     if plots is not None:
         from labeldp.pictures import need_matplotlib
 
         need_matplotlib()
+    releases = [Release.load(directory, verify=not no_verify) for directory in directories]
+    rows = _named_rows(model, releases, directories[0], data)
+    fitted: Model
+    if model == "neural":
+        if summary is not None or plots is not None:
+            raise InputError("--summary and --plots are for --model linear; leave them out")
+        fitted = network = _fit_network(releases[0], rows, learning)
+        text = network.describe(releases[0].bags)
+        facts: dict[str, Any] = {"quality": fitted.quality and asdict(fitted.quality)}
+    else:
+        fitted = linear_model = _fit_linear(releases, rows, learning)
+        table = Summary.of(linear_model)
+        text, facts = table.text(None if verbose else _MOST_COEFFICIENTS), table.to_dict()
+    score: dict[str, Any] = dict.fromkeys(("test_mse", "test_r2", "test_constant_mse"))
+    if test is not None and label is not None:
+        score = _score(fitted, test, _labelled_rows(releases, test, label))
+        note("the score on --test comes from raw labels: for the curator, not for publication")
+    if summary is not None:
+        forms = {".txt": table.text, ".html": table.to_html, ".tex": table.to_latex}
+        with new_path(summary) as partial:
+            partial.write_text(forms[summary.suffix]() + "\n", encoding="utf-8")
+    if plots is not None:
+        draw_pictures(pictures(linear_model), plots)
+    if out is not None:
+        fitted.save(out)
+    if as_json:
+        names = ("rule", "clipped_to", "quality", "releases", "base_levels", "notes")
+        emit_json(
+            {
+                "release": ", ".join(map(str, directories)),
+                "model": model,
+                "coefficients": [asdict(coefficient) for coefficient in fitted.coefficients],
+                "confidence": learning["confidence"],
+                **{name: facts.get(name) for name in names},
+                **score,
+            }
+        )
+        return
+    print(text)
+    if test is not None:
+        r2 = "–" if score["test_r2"] is None else f"{score['test_r2']:.4g}"
+        print(
+            f"\nmean squared error on {test}: {score['test_mse']:.6g}, R² {r2}; "
+            f"of the best constant there: {score['test_constant_mse']:.6g}"
+        )
 
 
-def _write_summary(target: Path, table: Summary) -> None:
-    forms = {".txt": table.text, ".html": table.to_html, ".tex": table.to_latex}
-    with new_path(target) as partial:
-        partial.write_text(forms[target.suffix]() + "\n", encoding="utf-8")
-
-
-def _linear_options(learning: dict[str, Any]) -> LinearOptions:
+def _fit_linear(
+    releases: list[Release], rows: Source | None, learning: dict[str, Any]
+) -> LinearModel:
+    from labeldp.learners import linear
     from labeldp.learners.models import LinearOptions
 
-    return LinearOptions(
+    options = LinearOptions(
         penalty=_penalty("ridge", learning["ridge"]),
         lasso=_penalty("lasso", learning["lasso"]),
-        max_norm=learning["max_norm"],
-        columns=learning["columns"],
-        confidence=learning["confidence"],
-        shrink=learning["shrink"],
         clip=not learning["no_clip"],
+        **{name: learning[name] for name in ("max_norm", "columns", "confidence", "shrink")},
     )
+    return linear.fit_release(releases, rows, options)
 
 
-def _network_options(learning: dict[str, Any], linear: LinearOptions) -> NetworkOptions:
-    """Return the options of a network; refuse options that only a linear model has."""
-    from labeldp.learners.models import LinearOptions, NetworkOptions
+def _fit_network(release: Release, rows: Source | None, learning: dict[str, Any]) -> NetworkModel:
+    from labeldp.learners import network
+    from labeldp.learners.models import NetworkOptions
 
-    for name in ("penalty", "lasso", "columns"):
-        if getattr(linear, name) != getattr(LinearOptions(), name):
+    for name, default in (("ridge", "0"), ("lasso", "0"), ("columns", None)):
+        if learning[name] != default:
             raise InputError(f"`{name}` is for --model linear; leave it out")
     names = ("max_norm", "shrink", "epochs", "learning_rate", "seed")
-    return NetworkOptions(clip=not learning["no_clip"], **{name: learning[name] for name in names})
+    options = {name: learning[name] for name in names} | {"clip": not learning["no_clip"]}
+    return network.fit_release(release, rows, NetworkOptions(**options), progress)
 
 
 def _penalty(name: str, text: str) -> Any:
@@ -262,26 +206,37 @@ def _named_rows(
     return table_rows(release, data)
 
 
-@dataclass(frozen=True)
-class Score:
-    """How well raw labels are predicted; None without labels."""
+def _scan_rows(
+    data: str,
+    features: FeatureMap,
+    label: str | None = None,
+    keep: tuple[str, ...] = (),
+    **text: Any,
+) -> Source:
+    """Scan rows to predict or to score; read only the columns of the feature map and `keep`.
 
-    test_mse: float | None
-    test_r2: float | None
-    test_constant_mse: float | None
-    """Of the best constant prediction: the mean of the same labels."""
+    Other columns may hold labels, and messages about features quote their values.
+    """
+    from labeldp.data.roles import UnknownColumnError
+    from labeldp.data.source import scan
 
-    def describe(self, test: str) -> str:
-        share = "–" if self.test_r2 is None else f"{self.test_r2:.4g}"
-        return (
-            f"mean squared error on {test}: {self.test_mse:.6g}, R² {share}; "
-            f"of the best constant there: {self.test_constant_mse:.6g}"
-        )
+    more = tuple(name for name in keep if name not in features.columns)
+    keywords = features.reading | {name: each for name, each in text.items() if each is not None}
+    for name in ("features", "categorical"):
+        keywords[name] = (*keywords[name], *more)
+    if label is not None:
+        keywords |= {"label_range": (-1e150, 1e150), "drop_missing_labels": True}
+    try:
+        return scan(data, label=label, **keywords)
+    except UnknownColumnError as problem:
+        if problem.column in more:
+            raise problem.standing_in("--keep") from None
+        raise
 
 
 def _labelled_rows(releases: list[Release], test: str, label: str) -> Source:
     """Scan the test rows; labels are clipped if those of a release were."""
-    source = scan_rows(test, releases[0].features, label)
+    source = _scan_rows(test, releases[0].features, label)
     if all(each.certificate["labels"]["outside_range"] != "clipped" for each in releases):
         return source
     ends = [each.certificate["label_range"] for each in releases]
@@ -289,7 +244,8 @@ def _labelled_rows(releases: list[Release], test: str, label: str) -> Source:
     return replace(source, label_range=(low, high), clip=True)
 
 
-def _score(model: Model, test: str, source: Source) -> Score:
+def _score(model: Model, test: str, source: Source) -> dict[str, Any]:
+    """Return the errors of the model and of the best constant, the mean of the same labels."""
     import numpy as np
 
     errors, labels = [], []
@@ -299,20 +255,15 @@ def _score(model: Model, test: str, source: Source) -> Score:
     if not sum(map(len, labels)):
         raise DataError(f"{test}: no row has a label, so nothing can be scored")
     mse, constant = float(np.mean(np.concatenate(errors))), float(np.var(np.concatenate(labels)))
-    return Score(mse, 1 - mse / constant if constant > 0 else None, constant)
+    r2 = 1 - mse / constant if constant > 0 else None
+    return {"test_mse": mse, "test_r2": r2, "test_constant_mse": constant}
 
 
 @click.command(cls=Command)
 @argument("model", "A model from `labeldp fit --out`.", type=Path)
 @data_argument
 @option("--out", type=Path, required=True, help="The new .csv or .parquet file of predictions.")
-@option(
-    "--unknown",
-    metavar="RULE",
-    default="base",
-    help="A category level that the release lacks counts as base (default) or missing, or is an "
-    "error.",
-)
+@option("--unknown", metavar="RULE", default="base", help="New levels: base, missing or error.")
 @column_list("--keep", help="Columns of DATA to write beside the predictions.")
 @text_options
 @json_option
@@ -339,7 +290,7 @@ def predict(
     if "prediction" in kept:
         raise InputError("--keep prediction would be written twice; rename that column")
     handler = UnseenValueHandler(fitted.features, unknown)  # type: ignore[arg-type]  # it checks
-    source = scan_rows(data, fitted.features, keep=kept, **text)
+    source = _scan_rows(data, fitted.features, keep=kept, **text)
     rows = _write_predictions(out, fitted, source, kept, handler)
     for line in handler.notes():
         note(line)
@@ -367,17 +318,12 @@ def _write_predictions(
     # dictionaries become plain values, because a CSV file has none
     types = [(name, value_type(source.reader.schema.field(name).type)) for name in kept]
     schema = pa.schema([*types, ("prediction", pa.float64())])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in source.feature_batches():
-            columns = [batch.column(name).cast(schema.field(name).type) for name in kept]
-            predictions = arrow_numbers(model.predict(handler(batch)))
-            yield pa.RecordBatch.from_arrays([*columns, predictions], schema=schema)
-
     rows = 0
     open_writer: Any = csv.CSVWriter if out.suffix == ".csv" else parquet.ParquetWriter
     with new_path(out) as partial, open_writer(partial, schema) as writer:
-        for batch in batches():
-            writer.write_batch(batch)
+        for batch in source.feature_batches():
+            columns = [batch.column(name).cast(schema.field(name).type) for name in kept]
+            predictions = arrow_numbers(model.predict(handler(batch)))
+            writer.write_batch(pa.RecordBatch.from_arrays([*columns, predictions], schema=schema))
             rows += batch.num_rows
     return rows

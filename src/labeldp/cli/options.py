@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from labeldp.cli.output import note, progress
 from labeldp.cli.startup import prepare
@@ -23,31 +22,18 @@ from labeldp.mechanisms.options import column_names
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.features.feature_map import FeatureMap
     from labeldp.passes.engine import Engine
     from labeldp.planning import Plan
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Decorator = Callable[[Function], Function]
+Decorator = Callable[[Any], Any]
 
 
 class Option(click.Option):
-    """An option with a place in the help, which may be needed in some cases only."""
+    """An option that `--help-all` shows under the title `group`, if it has one."""
 
-    def __init__(
-        self,
-        *declarations: Any,
-        group: str | None = None,
-        needed: Callable[[set[str]], bool] | None = None,
-        **settings: Any,
-    ) -> None:
-        """`needed` takes the names of all parameters that were given."""
+    def __init__(self, *declarations: Any, group: str | None = None, **settings: Any) -> None:
         super().__init__(*declarations, **settings)
         self.group = group
-        self.needed = needed
-
-    def value_is_missing(self, value: Any) -> bool:  # noqa: ARG002
-        return False  # Command names everything that is missing at once
 
 
 class Argument(click.Argument):
@@ -57,15 +43,12 @@ class Argument(click.Argument):
         super().__init__(*declarations, **settings)
         self.help_text = help  # click shows arguments that have `help` in a section of its own
 
-    def value_is_missing(self, value: Any) -> bool:  # noqa: ARG002
-        return False
-
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         return self.make_metavar(ctx), self.help_text
 
 
 class Command(click.Command):
-    """A command that groups its options, refuses repeated ones and names all missing ones."""
+    """A command that shows its options in groups and refuses an option that is given twice."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -83,12 +66,9 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            _, _, order = self.make_parser(ctx).parse_args(list(args))
-            _refuse_repeated(order, ctx)
-        rest = super().parse_args(ctx, args)
-        if not ctx.resilient_parsing:
-            _check_missing(self.params, ctx)
-        return rest
+            _, _, parameters = self.make_parser(ctx).parse_args(list(args))
+            _refuse_repeated(parameters, ctx)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         prepare()  # before the command imports NumPy
@@ -122,72 +102,45 @@ def _show_all_options(ctx: click.Context, _parameter: click.Parameter, wanted: b
         ctx.exit()
 
 
-def _refuse_repeated(order: Iterable[click.Parameter], ctx: click.Context) -> None:
+def _refuse_repeated(parameters: Iterable[click.Parameter], ctx: click.Context) -> None:
     """Refuse an option of one value that is given twice: the last one would silently count."""
-    for option, times in Counter(order).items():
+    for option, times in Counter(parameters).items():
         if not isinstance(option, click.Option) or option.multiple or option.is_flag or times < 2:
             continue
-        text = f"{option.opts[0]} is given twice and takes one value"
-        if option.opts[0] == "--label":
-            remedy = (
-                ": release labels one by one, each time with --drop for the others, because every "
-                "column that is neither label nor dropped is published as a feature"
-            )
-        else:
-            remedy = "; keep one of them"
-        raise click.UsageError(text + remedy, ctx)
+        remedy = "keep one of them"
+        if option.opts[0] == "--label":  # the other label would be published as a feature
+            remedy = "release labels one by one, each time with --drop for the others"
+        raise click.UsageError(
+            f"{option.opts[0]} is given twice and takes one value; {remedy}", ctx
+        )
 
 
-def _check_missing(parameters: list[click.Parameter], ctx: click.Context) -> None:
-    """Name all parameters that are needed and absent."""
-    sources = {each: ctx.get_parameter_source(str(each.name)) for each in parameters}
-    typed = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-    present = {str(each.name) for each, source in sources.items() if source in typed}
-    missing = []
-    for each in parameters:
-        needed = getattr(each, "needed", None)
-        if each.name not in present and (needed(present) if needed else each.required):
-            metavar = each.make_metavar(ctx)
-            isolated = isinstance(each, click.Argument)
-            missing.append(metavar if isolated else f"{each.opts[0]} {metavar}")
-    if missing:
-        text = f"Missing {', '.join(missing)}"
-        for each, source in sources.items():
-            if source is ParameterSource.ENVIRONMENT:
-                text += f" ({each.envvar} is set)"
-        raise click.UsageError(text, ctx)
-
-
-def argument(name: str, help: str, **settings: Any) -> Decorator[Any]:
+def argument(name: str, help: str, **settings: Any) -> Decorator:
     """Declare a positional argument."""
     return click.argument(name, cls=Argument, help=help, **settings)
 
 
-def option(*declarations: str, **settings: Any) -> Decorator[Any]:
-    """Declare an option; `group` and `needed` are those of `Option`."""
+def option(*declarations: str, **settings: Any) -> Decorator:
+    """Declare an option; `group` is that of `Option`."""
     return click.option(*declarations, cls=Option, **settings)
 
 
-def flag(*declarations: str, **settings: Any) -> Decorator[Any]:
+def flag(*declarations: str, **settings: Any) -> Decorator:
     """Declare a flag that is None where it is absent."""
     return option(*declarations, is_flag=True, default=None, **settings)
 
 
-def column_list(*declarations: str, **settings: Any) -> Decorator[Any]:
+def column_list(*declarations: str, **settings: Any) -> Decorator:
     """Declare a comma-separated list that may be repeated; None where it is absent."""
     settings = {"metavar": "A,B", "multiple": True, "callback": _parse_list} | settings
     return option(*declarations, **settings)
 
 
-def _parse_list(
-    _ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
-) -> tuple[str, ...] | None:
+def _parse_list(_ctx: Any, _parameter: Any, texts: tuple[str, ...]) -> tuple[str, ...] | None:
     return column_names(texts) if texts else None
 
 
-def _parse_shares(
-    _ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, float] | None:
+def _parse_shares(_ctx: Any, _parameter: Any, texts: tuple[str, ...]) -> dict[str, float] | None:
     """Parse comma-separated shares: 0.001 for all columns, income=0.005 for one."""
     shares = {}
     for part in column_names(texts):
@@ -201,13 +154,11 @@ def _parse_shares(
     return shares or None
 
 
-def _parse_delimiter(
-    _ctx: click.Context, _parameter: click.Parameter, text: str | None
-) -> str | None:
+def _parse_delimiter(_ctx: Any, _parameter: Any, text: str | None) -> str | None:
     return "\t" if text in ("tab", "\\t") else text
 
 
-def together(*decorators: Decorator[Any], group: str | None = None) -> Decorator[Any]:
+def together(*decorators: Decorator, group: str | None = None) -> Decorator:
     """Return one decorator that declares several options, in this order and in this group."""
 
     def decorate(function: Any) -> Any:
@@ -239,46 +190,16 @@ verbose_option = option(
 )
 budget_options = together(
     option("--epsilon", type=float, help="Privacy budget ε; smaller is more private (default: 1)."),
-    option(
-        "--delta",
-        type=float,
-        help="Probability δ that the ε bound fails; 0 gives pure ε-DP (default: 1e-6).",
-    ),
+    option("--delta", type=float, help="Probability that the ε bound fails (default: 1e-6)."),
 )
-
 text_options = together(
-    option(
-        "--delimiter",
-        metavar="SIGN",
-        callback=_parse_delimiter,
-        help="Sign between fields, or tab (default: taken from the header).",
-    ),
+    option("--delimiter", metavar="SIGN", callback=_parse_delimiter, help="Field sign, or tab."),
     option("--encoding", metavar="NAME", help="Encoding (default: UTF-8 or cp1252)."),
-    option(
-        "--skip-lines",
-        type=int,
-        metavar="N",
-        help="Lines above the header (default: those with one field).",
-    ),
-    option(
-        "--skip-footer",
-        type=int,
-        metavar="N",
-        help="Lines below the last row (default: those with one field).",
-    ),
-    option(
-        "--decimal", metavar="SIGN", help="Decimal sign, . or , (default: found for each column)."
-    ),
-    column_list(
-        "--na",
-        help="Texts that mean missing, besides NA, null and the like. For one column: age=999. "
-        "'' means empty cells only.",
-    ),
-    option(
-        "--date-format",
-        metavar="FORMAT",
-        help="Format of dates, such as %d.%m.%Y (default: found for each column).",
-    ),
+    option("--skip-lines", type=int, metavar="N", help="Lines above the header."),
+    option("--skip-footer", type=int, metavar="N", help="Lines below the last row."),
+    option("--decimal", metavar="SIGN", help="Decimal sign, . or , (default: found by column)."),
+    column_list("--na", help="More texts that mean missing; of one column: age=999."),
+    option("--date-format", metavar="FORMAT", help="Format of dates, such as %d.%m.%Y."),
     group="Text file options",
 )
 _TABLE = "Table options"
@@ -289,35 +210,18 @@ column_options = together(
 )
 table_options = together(
     data_argument,
-    option(
-        "--label",
-        metavar="COLUMN",
-        needed=lambda present: present.isdisjoint(("formula", "plan_file")),
-        help="The private label column (default: the left side of --formula).",
-    ),
+    option("--label", metavar="COLUMN", help="The private label column."),
     option(
         "--label-range",
         type=(float, float),
         metavar="LO HI",
-        needed=lambda present: "plan_file" not in present,
         help="Public range of the labels, chosen without looking at them; needed without --plan.",
     ),
     column_options,
-    column_list(
-        "--features", group=_TABLE, help="Feature columns (default: all except the label)."
-    ),
-    option(
-        "--person",
-        metavar="COLUMN",
-        group=_TABLE,
-        help="Column of person ids: protect all rows of a person together.",
-    ),
+    column_list("--features", group=_TABLE, help="Feature columns (default: all but the label)."),
+    option("--person", metavar="COLUMN", group=_TABLE, help="Protect all rows of an id together."),
     flag("--clip", group=_TABLE, help="Clip labels to the range instead of refusing them."),
-    flag(
-        "--drop-missing-labels",
-        group=_TABLE,
-        help="Leave out rows without a label; this shows who lacks one.",
-    ),
+    flag("--drop-missing-labels", group=_TABLE, help="Drop rows without a label; this shows them."),
     text_options,
 )
 SCAN_KEYWORDS = (
@@ -328,62 +232,27 @@ SCAN_KEYWORDS = (
 """Parameters that are keyword arguments of `labeldp.scan`."""
 
 engine_options = together(
-    option(
-        "--threads",
-        type=int,
-        help="Number of threads (default: one for each core); no result depends on it.",
-    ),
-    option(
-        "--engine",
-        "engine_name",
-        metavar="NAME",
-        default="local",
-        help="Where data are read: local (default) or spark; no result depends on it.",
-    ),
+    option("--threads", type=int, help="Number of threads (default: one for each core)."),
+    option("--engine", "engine_name", metavar="NAME", default="local", help="local or spark."),
     group="Engine options",
 )
 design_options = together(
+    option("--formula", metavar="'Y ~ A + B'", help="The design: 'price ~ spline(age) + sex*edu'."),
     option(
-        "--formula",
-        metavar="'Y ~ A + B'",
-        help="Columns, curves and products at once: 'price ~ spline(age) + sex*edu'.",
+        "--basis", metavar="NAME", help="linear, splines, splines:KNOTS, splines+fourier:N or auto."
     ),
-    option(
-        "--basis",
-        metavar="NAME",
-        help="Curves of numbers: linear (default), splines, splines:KNOTS, splines+fourier:N, or "
-        "auto.",
-    ),
-    column_list(
-        "--interactions",
-        metavar="A:B,C:D",
-        help="Pairs of columns whose products join the design, or all.",
-    ),
-    option(
-        "--interaction-columns",
-        type=int,
-        help="At most this many columns of products (default: 300).",
-    ),
+    column_list("--interactions", metavar="A:B,C:D", help="Pairs of columns to multiply, or all."),
+    option("--interaction-columns", type=int, help="Most columns of products (default: 300)."),
     column_list("--log", help="Columns that enter as sign(x)·log(1 + |x|)."),
     option(
         "--winsor",
         metavar="Q,A=Q",
         multiple=True,
         callback=_parse_shares,
-        help="Share of numbers at each end that is moved to the public quantile (default: 0.001, "
-        "for outliers only).",
+        help="Share at each end that is moved to the quantile (default: 0.001, outliers only).",
     ),
-    option(
-        "--min-count",
-        type=int,
-        help="Merge category levels with fewer rows than this (default: the root of the row "
-        "count).",
-    ),
-    option(
-        "--max-leverage",
-        type=float,
-        help="Leave out design columns that give a row more leverage than this (0 to 1).",
-    ),
+    option("--min-count", type=int, help="Merge category levels with fewer rows (default: √rows)."),
+    option("--max-leverage", type=float, help="Drop design columns that give a row more leverage."),
     flag("--no-intercept", "intercept", flag_value=False, help="Do not add a constant column."),
     flag("--strict", help="Refuse constant or dependent columns instead of leaving them out."),
     group="Design options",
@@ -396,111 +265,46 @@ mechanism_options = together(
         "(default): the one that adds least error.",
     ),
     together(
-        option(
-            "--use", metavar="NAME", help="What the release is for: linear (default) or any-model."
-        ),
-        option(
-            "--accountant",
-            metavar="NAME",
-            help="How the guarantee is computed: exact (default), exact-worst-case or paper.",
-        ),
-        option(
-            "--residual-guess",
-            type=float,
-            help="Guess of the residual mean square, for the forecast only; not a promise.",
-        ),
+        option("--use", metavar="NAME", help="Purpose: linear (default) or any-model."),
+        option("--accountant", metavar="NAME", help="exact (default), exact-worst-case or paper."),
+        option("--residual-guess", type=float, help="Residual mean square, for the forecast only."),
         settings_option,
         group="Mechanism options",
     ),
     together(
-        option(
-            "--bags",
-            type=int,
-            help="Number of aggregates (default: chosen so that more would not reduce the error).",
-        ),
-        option(
-            "--max-megabytes",
-            type=float,
-            help="Largest size of the released file (default: about that of the table).",
-        ),
+        option("--bags", type=int, help="Number of aggregates (default: where more stop helping)."),
+        option("--max-megabytes", type=float, help="Largest size of the released file."),
         group="Options of wtd-flag, sampled-wtd-flag and sampled-noisy-wtd-lag",
     ),
     together(
-        option(
-            "--floor",
-            metavar="MODE",
-            help="Residual floor: measured+added (default), measured, added or declared.",
-        ),
-        option(
-            "--residual-ms",
-            type=float,
-            help="The residual mean square that you promise, with --floor declared.",
-        ),
+        option("--floor", metavar="MODE", help="measured+added, measured, added or declared."),
+        option("--residual-ms", type=float, help="Residual mean square, with --floor declared."),
         group="Options of wtd-flag and sampled-wtd-flag",
     ),
     together(
         option("--bag-size", type=int, help="Rows in each bag (default: the best size)."),
-        flag(
-            "--over-draw",
-            help="Guarantee over the random draw of the bags instead of for given bags.",
-        ),
-        option(
-            "--bag-seed",
-            type=click.IntRange(min=0),
-            help="Draw the same bags again; for experiments.",
-        ),
+        flag("--over-draw", help="Guarantee over the random draw of the bags."),
+        option("--bag-seed", type=click.IntRange(min=0), help="Draw the same bags again."),
         group="Options of sampled-wtd-flag and sampled-noisy-wtd-lag",
     ),
+    flag("--compact", group="wtd-flag options", help="Publish d+1 rows with the same information."),
     together(
-        flag("--compact", help="Publish d+1 rows that carry the same information."),
-        group="wtd-flag options",
-    ),
-    together(
-        option(
-            "--noise",
-            metavar="LAW",
-            help="Noise law: gaussian, radial (pure ε) or auto (default): the smaller one.",
-        ),
-        option(
-            "--residual-share",
-            type=float,
-            help="Share of the budget for publishing the residual (default: 0.05); 0: none.",
-        ),
-        option(
-            "--shape-ridge",
-            type=float,
-            help="Shape the noise for fits with this ridge; 0 for least squares (default: chosen).",
-        ),
+        option("--noise", metavar="LAW", help="gaussian, radial (pure ε) or auto (default)."),
+        option("--residual-share", type=float, help="Budget share for the residual (0.05); or 0."),
+        option("--shape-ridge", type=float, help="Shape the noise for fits with this ridge."),
         group="shaped-flag options",
     ),
-    together(
-        flag("--with-features", help="Publish the raw feature columns beside the labels."),
-        group="noisy-rows options",
-    ),
-    together(
-        option(
-            "--min-eigenvalue",
-            type=float,
-            help="Promise of Theorem 2 about [X|y], with --accountant paper.",
-        ),
+    flag("--with-features", group="noisy-rows options", help="Publish the raw features, too."),
+    option(
+        "--min-eigenvalue",
+        type=float,
         group="sampled-wtd-flag options",
+        help="Promise of Theorem 2 about [X|y], with --accountant paper.",
     ),
     together(
-        option(
-            "--noise-std",
-            type=float,
-            help="Standard deviation of the noise on labels (default: what the budget needs).",
-        ),
-        option(
-            "--noisy-fraction",
-            type=float,
-            help="Fraction of the rows whose labels carry noise (default: all).",
-        ),
-        option(
-            "--noisy-column",
-            metavar="COLUMN",
-            help="Public column that marks the rows whose labels carry noise.",
-        ),
+        option("--noise-std", type=float, help="Standard deviation of the noise on labels."),
+        option("--noisy-fraction", type=float, help="Fraction of rows with noise (default: all)."),
+        option("--noisy-column", metavar="COLUMN", help="Column that marks the rows with noise."),
         group="sampled-noisy-wtd-lag options",
     ),
 )
@@ -508,12 +312,7 @@ plan_options = together(
     table_options,
     budget_options,
     mechanism_options,
-    flag(
-        "--force",
-        "--anyway",
-        "force",
-        help="Go on where predictions cannot be shown to beat the mean of the labels.",
-    ),
+    flag("--force", "--anyway", "force", help="Go on where a fit may not beat the labels' mean."),
     design_options,
     engine_options,
 )
@@ -577,56 +376,29 @@ def open_data(data: str, engine: str, keywords: dict[str, Any]) -> Any:
 
 
 def scan_table(
-    data: str, engine: str, keywords: dict[str, Any], formula: str | None = None
+    data: str,
+    engine: str,
+    keywords: dict[str, Any],
+    *,
+    formula: str | None = None,
+    plan: Plan | None = None,
 ) -> Source:
-    """Scan a table with its labels and print what was found out about it."""
+    """Scan a table with its labels, as for `plan` if there is one, and print notes about it."""
     from labeldp.data.source import scan
     from labeldp.features.formula import formula_label
 
-    label = keywords.get("label") or (None if formula is None else formula_label(formula))
-    if label is None:
-        raise InputError("Missing --label COLUMN; the formula does not name it")
-    keywords = keywords | {"label": label}
-    return _print_notes(scan(open_data(data, engine, keywords), **keywords))
-
-
-def scan_planned(data: str, engine: str, keywords: dict[str, Any], plan: Plan) -> Source:
-    """Scan the table of a plan as it was scanned for the plan, except for `keywords`."""
-    if engine == "spark":
-        for name in ("delimiter", "encoding"):
-            keywords.setdefault(name, plan.table.get(name))
-    return _print_notes(plan.scan(open_data(data, engine, keywords), **keywords))
-
-
-def _print_notes(source: Source) -> Source:
+    if plan is not None:
+        if engine == "spark":
+            for name in ("delimiter", "encoding"):
+                keywords.setdefault(name, plan.table.get(name))
+        source = plan.scan(open_data(data, engine, keywords), **keywords)
+    else:
+        label = keywords.get("label") or (None if formula is None else formula_label(formula))
+        if label is None:
+            raise InputError("the label column is missing; name it with --label")
+        if "label_range" not in keywords:
+            raise InputError("the range of the labels is missing; give --label-range LO HI")
+        source = scan(open_data(data, engine, keywords), **keywords | {"label": label})
     for text in source.notes:
         note(text)
     return source
-
-
-def scan_rows(
-    data: str,
-    features: FeatureMap,
-    label: str | None = None,
-    keep: tuple[str, ...] = (),
-    **text: Any,
-) -> Source:
-    """Scan rows to predict or to score; read only the columns of the feature map and `keep`.
-
-    Other columns may hold labels, and messages about features quote their values.
-    """
-    from labeldp.data.roles import UnknownColumnError
-    from labeldp.data.source import scan
-
-    more = tuple(name for name in keep if name not in features.columns)
-    keywords = features.reading | {name: each for name, each in text.items() if each is not None}
-    for name in ("features", "categorical"):
-        keywords[name] = (*keywords[name], *more)
-    if label is not None:
-        keywords |= {"label_range": (-1e150, 1e150), "drop_missing_labels": True}
-    try:
-        return scan(data, label=label, **keywords)
-    except UnknownColumnError as problem:
-        if problem.column in more:
-            raise problem.standing_in("--keep") from None
-        raise

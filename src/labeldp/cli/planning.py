@@ -19,17 +19,27 @@ from labeldp.cli.options import (
     make_engine,
     option,
     plan_options,
-    scan_planned,
     scan_table,
     split_options,
     text_options,
+    together,
     verbose_option,
 )
-from labeldp.cli.output import draw_pictures, emit_facts, emit_json, emit_table, in_flags, note, say
+from labeldp.cli.output import (
+    draw_pictures,
+    emit_facts,
+    emit_json,
+    emit_records,
+    emit_table,
+    in_flags,
+    note,
+    say,
+)
+from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.description import REMARKS, number
-from labeldp.mechanisms.options import Encoding, make_options, names
+from labeldp.mechanisms.options import AUTO, DELTA, EPSILON, Encoding, make_options, names
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
@@ -91,11 +101,7 @@ def _show_profile(answer: dict[str, Any]) -> None:
             print(f"      {line}")
     if answer["label"] is not None:
         print()
-        facts, before = [], ""
-        for name, value in label_facts(answer["label"]):
-            facts.append(("" if name == before else name, value))
-            before = name
-        emit_facts("Label (for the curator only)", facts)
+        emit_facts("Label (for the curator only)", label_facts(answer["label"]))
     print(f"\n{command(answer)}")
 
 
@@ -122,6 +128,8 @@ def plan(
     **options: Any,
 ) -> None:
     """Show what a release would publish and guarantee; reads features and no labels."""
+    from labeldp.planning import forecast_curve, plan as make_plan
+
     for target in filter(None, (out, report, plots)):
         check_target(target)
     if plots is not None:
@@ -130,11 +138,12 @@ def plan(
         need_matplotlib()
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
-    source = scan_table(data, engine_name, scan_keywords, keywords.get("formula"))
+    source = scan_table(data, engine_name, scan_keywords, formula=keywords.get("formula"))
+    documents: dict[str, Any] = {}
     if compare:
-        planned, offers = _compare(source, engine, dict(keywords))
+        planned, documents["comparison"] = _compare(source, engine, keywords)
     else:
-        planned, offers = make_plan(source, engine, keywords), []
+        planned = make_plan(source, engine=engine, **keywords)
     show_notes(planned, verbose)
     if out is not None:
         planned.save(out)
@@ -142,27 +151,19 @@ def plan(
         from labeldp.report.document import plan_report
 
         write_report(report, plan_report(planned))
-    points = _forecast_curve(source, planned, engine, keywords) if curve or plots else []
-    if plots is not None:
-        draw_pictures([_curve_picture(points, planned.claim.epsilon)], plots)
+    if curve or plots is not None:
+        same = {"epsilon": EPSILON, "delta": DELTA} | keywords
+        same |= {"mechanism": planned.claim.mechanism, "engine": engine}
+        points = forecast_curve(
+            source, **{k: v for k, v in same.items() if k not in ("force", "use")}
+        )
+        documents["forecast_curve"] = [point.to_json() for point in points]
+        if plots is not None:
+            draw_pictures([_curve_picture(points, planned.claim.epsilon)], plots)
     if as_json:
-        more = {"comparison": offers, "forecast_curve": [point.to_json() for point in points]}
-        emit_json(planned.to_json() | {name: value for name, value in more.items() if value})
-        return
-    if offers:
-        _show_offers(offers)
-    if planned.bases:
-        _show_bases(planned)
-    _show_plan(planned)
-    if points:
-        _show_curve(points)
-
-
-def make_plan(source: Source, engine: Engine, keywords: dict[str, Any]) -> Plan:
-    """Return the plan for the keywords that the user has set."""
-    from labeldp.planning import plan as make
-
-    return make(source, engine=engine, **keywords)
+        emit_json(planned.to_json() | documents)
+    else:
+        _show_plan(planned, documents)
 
 
 def _compare(
@@ -170,35 +171,19 @@ def _compare(
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """Return the plan and what every mechanism would give; `auto` takes the best of these."""
     from labeldp.choose import best_plan, compare
-    from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
-    from labeldp.planning import finish_plan
+    from labeldp.planning import finish_plan, plan as make_plan
 
-    mechanism, force = keywords.pop("mechanism", AUTO), keywords.pop("force", False)
-    keywords.pop("use", None)
-    keywords = {"epsilon": EPSILON, "delta": DELTA} | keywords
     if keywords.get("basis") == AUTO:
         raise InputError("--compare needs a basis that is named, not auto; name one")
-    offers = compare(source, engine, **keywords)
+    choices = {"epsilon": EPSILON, "delta": DELTA} | keywords
+    mechanism, force = choices.pop("mechanism", AUTO), choices.pop("force", False)
+    choices.pop("use", None)
+    offers = compare(source, engine, **choices)
     if mechanism == AUTO:
-        planned = finish_plan(best_plan(offers), keywords, source, engine, force=force)
+        planned = finish_plan(best_plan(offers), choices, source, engine, force=force)
     else:
-        more = {"mechanism": mechanism, "force": force}
-        planned = make_plan(source, engine, keywords | more)
+        planned = make_plan(source, engine=engine, mechanism=mechanism, force=force, **choices)
     return planned, [in_flags(offer.to_json()) for offer in offers]
-
-
-def _forecast_curve(
-    source: Source, planned: Plan, engine: Engine, keywords: dict[str, Any]
-) -> list[ForecastPoint]:
-    """Return the forecast of the same mechanism at other ε, everything else unchanged."""
-    from labeldp.mechanisms.options import DELTA, EPSILON
-    from labeldp.planning import forecast_curve
-
-    same = {"epsilon": EPSILON, "delta": DELTA} | keywords
-    same |= {"mechanism": planned.claim.mechanism}
-    for name in ("force", "use"):
-        same.pop(name, None)
-    return forecast_curve(source, engine=engine, **same)
 
 
 def show_notes(planned: Plan, verbose: bool) -> None:
@@ -212,55 +197,37 @@ def show_notes(planned: Plan, verbose: bool) -> None:
         note(f"and {len(planned.notes) - len(shown)} more notes with --verbose")
 
 
-def _show_offers(offers: list[dict[str, Any]]) -> None:
-    emit_table(
-        f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}",
-        ["mechanism", "aggregates", "rows", "MSE", "excess", REMARKS],
-        [
-            [
-                offer["mechanism"],
-                number(offer["bags"]),
-                number(offer["bag_size"]),
-                number(offer["mean_mse"], 6),
-                None if offer["excess"] is None else f"{offer['excess']:.3%}",
-                offer["reason"] or offer["method"],
-            ]
-            for offer in offers
-        ],
-    )
+def _show_plan(planned: Plan, documents: dict[str, Any]) -> None:
+    from labeldp.mechanisms.registry import mechanism_named
 
-
-def _show_bases(planned: Plan) -> None:
-    emit_table(
-        "Bases at this budget, from the poorest to the richest that was tried",
-        ["basis", "columns", "privacy adds", "of the range", "kept"],
-        [
-            [
-                each["basis"],
-                number(each["columns"]),
-                number(each["added_rms"]),
-                f"{each['added_of_range']:.2%}" + ("" if each["allowed"] else ", too much"),
-                f"{max(0.0, each['kept']):.1%}",
-            ]
-            for each in planned.bases
-        ],
-    )
-
-
-_RESIDUAL = {
-    "guess": "residual mean square that was guessed",
-    "stated": "residual mean square that was stated",
-}
-
-
-def _show_plan(planned: Plan) -> None:
+    if "comparison" in documents:
+        offers = documents["comparison"]
+        columns = {"mechanism": "mechanism", "bags": "aggregates", "bag_size": "rows"}
+        columns |= {"mean_mse": "MSE", "excess": "excess", "method": "method", "reason": REMARKS}
+        title = f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}"
+        emit_records(title, offers, columns)
+    if planned.bases:
+        columns = {"basis": "basis", "columns": "columns", "added_rms": "privacy adds"}
+        columns |= {"added_of_range": "of the range", "allowed": "allowed", "kept": "kept"}
+        emit_records("Bases at this budget, from the poorest", planned.bases, columns)
     claim, forecast = planned.claim, planned.forecast
-    emit_facts("Plan (from public facts; no label was read)", _plan_facts(claim.to_json()))
+    document = claim.to_json()
+    rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
+    facts = [
+        ("rows, independent columns", f"{number(document['rows'])}, {document['rank']}"),
+        ("budget", format_budget(claim.epsilon, claim.delta)),
+        ("mechanism, accountant", f"{claim.mechanism}, {document['accountant']['name']}"),
+        ("aggregates", f"{number(document['bags'])} of {rows} each"),
+        *mechanism_named(claim.mechanism).describe(document).plan,
+    ]
+    if document["max_leverage"] is not None:
+        facts.insert(1, ("largest leverage", number(document["max_leverage"])))
+    emit_facts("Plan (from public facts; no label was read)", facts)
     emit_facts("Forecast of a least-squares fit", _forecast_facts(planned))
-    residual = f"{_RESIDUAL[forecast.residual_source]}, {number(forecast.residual_ms)}"
     low, high = f"{forecast.excess_low:.3%}", f"{forecast.excess_high:.3%}"
+    stated = {"guess": "guessed", "stated": "stated"}[forecast.residual_source]
     emit_facts(
-        f"The same for a {residual}",
+        f"The same for the {stated} residual mean square, {number(forecast.residual_ms)}",
         [
             ("mean squared error of the fit", number(forecast.mean_mse, 6)),
             ("its excess over a fit with all labels", f"{forecast.excess_mean:.3%} on average"),
@@ -268,22 +235,11 @@ def _show_plan(planned: Plan) -> None:
         ],
     )
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
-
-
-def _plan_facts(claim: dict[str, Any]) -> list[tuple[str, str]]:
-    from labeldp.mechanisms.registry import mechanism_named
-
-    rows = "1 row" if claim["bag_size"] == 1 else f"{number(claim['bag_size'])} rows"
-    facts = [
-        ("rows, independent columns", f"{number(claim['rows'])}, {claim['rank']}"),
-        ("budget", f"ε = {claim['epsilon']:g}, δ = {claim['delta']:g}"),
-        ("mechanism, accountant", f"{claim['mechanism']}, {claim['accountant']['name']}"),
-        ("aggregates", f"{number(claim['bags'])} of {rows} each"),
-        *mechanism_named(claim["mechanism"]).describe(claim).plan,
-    ]
-    if claim["max_leverage"] is not None:
-        facts.insert(1, ("largest leverage", number(claim["max_leverage"])))
-    return facts
+    if "forecast_curve" in documents:
+        columns = {"epsilon": "ε", "mechanism": "mechanism", "error": "error", "low": "5 %"}
+        columns |= {"high": "95 %", "of_range": "of the range", "kept": "kept", "reason": REMARKS}
+        title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
+        emit_records(title, documents["forecast_curve"], columns)
 
 
 def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
@@ -292,35 +248,14 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
     mean, least, most = (
         math.sqrt(value) for value in (forecast.added_mse, forecast.added_low, forecast.added_high)
     )
-    residual = _RESIDUAL[forecast.residual_source]
-    basis = "for any labels" if forecast.added_exact else f"for a {residual}"
+    basis = "any labels" if forecast.added_exact else "this residual mean square"
     share = f"{100 * mean / (high - low):.2g}% of the label range"
+    kept = f"up to {max(0.0, planned.explained_share_kept):.0%}"
     return [
         ("error that privacy adds", f"{number(mean)} in a prediction, root mean square ({share})"),
-        ("", f"{number(least)} to {number(most)} in 90 % of releases, {basis}"),
-        (
-            "kept of what features explain",
-            f"up to {max(0.0, planned.explained_share_kept):.0%}, if they explain half of the "
-            "label's variance",
-        ),
+        ("", f"{number(least)} to {number(most)} in 90 % of releases, for {basis}"),
+        ("kept of what features explain", f"{kept}, if they explain half of the label's variance"),
     ]
-
-
-def _show_curve(points: Sequence[ForecastPoint]) -> None:
-    emit_table(
-        "Forecast against ε: error that privacy adds to a prediction, root mean square",
-        ["ε", "mechanism", "error", "5 %", "95 %", "of the range", "kept"],
-        [
-            [
-                f"{point.epsilon:g}",
-                point.mechanism or "–",
-                *(number(value) for value in (point.error, point.low, point.high)),
-                None if point.of_range is None else f"{point.of_range:.2%}",
-                point.reason or (None if point.kept is None else f"{max(0.0, point.kept):.0%}"),
-            ]
-            for point in points
-        ],
-    )
 
 
 def _curve_picture(points: Sequence[ForecastPoint], epsilon: float) -> Picture:
@@ -346,52 +281,28 @@ def _curve_picture(points: Sequence[ForecastPoint], epsilon: float) -> Picture:
     )
 
 
-_RELEASE = "Release options"
+_rare_release_options = together(
+    option("--about", type=Path, metavar="FILE", help="Facts that only you know, as TOML."),
+    option("--again", is_flag=True, help="Release a plan once more; this costs its budget again."),
+    option("--not-private", is_flag=True, help="Allow naive-flag and naive-lag: never private."),
+    group="Release options",
+)
 
 
 @click.command(cls=Command)
 @plan_options
 @verbose_option
 @option("--out", type=Path, required=True, help="The release directory to create.")
-@option(
-    "--plan",
-    "plan_file",
-    type=Path,
-    help="A plan from `labeldp plan --out`; its options need not be repeated.",
-)
+@option("--plan", "plan_file", type=Path, help="A plan, instead of the options that it settles.")
 @option(
     "--ledger",
     type=Path,
     metavar="FILE",
     envvar="LABELDP_LEDGER",
-    needed=lambda present: "dataset" in present,
     help="Debit the release in this ledger first (default: LABELDP_LEDGER).",
 )
-@option(
-    "--dataset",
-    metavar="NAME",
-    needed=lambda present: "ledger" in present,
-    help="The name of the table in the ledger.",
-)
-@option(
-    "--about",
-    type=Path,
-    metavar="FILE",
-    group=_RELEASE,
-    help="Facts for the certificate that only you know, as TOML.",
-)
-@option(
-    "--again",
-    is_flag=True,
-    group=_RELEASE,
-    help="Release a plan once more without a ledger; this costs its budget again.",
-)
-@option(
-    "--not-private",
-    is_flag=True,
-    group=_RELEASE,
-    help="Allow naive-flag and naive-lag, which are never private.",
-)
+@option("--dataset", metavar="NAME", help="The name of the table in the ledger.")
+@_rare_release_options
 @json_option
 def release(
     data: str,
@@ -412,25 +323,29 @@ def release(
 
     Exits with 1 if the published numbers do not show that predictions beat the mean of the labels.
     """
+    from labeldp.learners.linear import release_quality
+    from labeldp.ledger.ledger import Ledger
     from labeldp.mechanisms.demonstrations import demonstrations
+    from labeldp.planning import Plan, plan as make_plan
+    from labeldp.sampling.streams import Randomness
 
     check_target(out)
     scan_keywords, keywords = split_options(options)
     demonstration = keywords.get("mechanism") in demonstrations()
     if not_private and not demonstration:
         raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
-    payment = _payment(ledger, dataset)
+    if (ledger is None) != (dataset is None):
+        raise InputError("--ledger (or LABELDP_LEDGER) and --dataset go together; give both")
+    book = None if ledger is None else Ledger(ledger)
     planned = None
     if plan_file is not None:
-        _refuse_beside_plan(keywords)
-        from labeldp.planning import Plan
-
+        for name in keywords:  # it would silently not count
+            if name != "force":
+                raise InputError(f"`{name}` is settled by the plan; leave it out, or plan again")
         planned = Plan.load(plan_file)
     engine = make_engine(engine_name, threads)
-    if planned is None:
-        source = scan_table(data, engine_name, scan_keywords, keywords.get("formula"))
-    else:
-        source = scan_planned(data, engine_name, scan_keywords, planned)
+    formula = keywords.get("formula")
+    source = scan_table(data, engine_name, scan_keywords, formula=formula, plan=planned)
     if demonstration:
         warning = _demonstrate(out, source, engine, keywords, not_private)
         note(warning)
@@ -438,12 +353,8 @@ def release(
             emit_json({"release": str(out), "certificate": None, "warning": warning})
         return 0
     if planned is None:
-        planned = make_plan(source, engine, keywords)
+        planned = make_plan(source, engine=engine, **keywords)
     show_notes(planned, verbose)
-
-    from labeldp.learners.linear import release_quality
-    from labeldp.sampling.streams import Randomness
-
     released = planned.release_to(
         out,
         source,
@@ -451,42 +362,32 @@ def release(
         about=about,
         randomness=Randomness.from_os(),  # given, so that its doubts are printed here only
         again=again,
-        **payment,
+        ledger=book,
+        dataset=dataset,
     )
-    facts = released.certificate["about"]
-    if facts is not None and facts["missing"]:
-        note(f"{about} does not say: {', '.join(facts['missing'])}")
+    said = released.certificate["about"]
+    if said is not None and said["missing"]:
+        note(f"{about} does not say: {', '.join(said['missing'])}")
     quality = release_quality(released, source)
     if as_json:
-        emit_json(_release_document(out, released, quality))
+        facts = None
+        if quality is not None:
+            facts = asdict(quality) | {"beats_the_constant": quality.beats_the_constant}
+        document = {"release": str(out), "certificate": released.certificate}
+        emit_json(document | {"quality": facts})
     else:
         _show_release(planned, released, quality, out)
     if quality is None or quality.beats_the_constant:
         return 0
+    doubt = f"their gain in mean squared error is {_gain(quality)}"
+    if quality.worse is not None:
+        doubt = f"the probability that they are worse is {quality.worse:.2g}"
     note(
         f"WARNING: the numbers in {out} do not show that predictions beat the mean of the labels: "
-        f"{_doubt(quality)}; its budget is spent, but think before you publish "
+        f"{doubt}; its budget is spent, but think before you publish "
         "(--force: exit 0 all the same)"
     )
     return 0 if keywords.get("force") or planned.force else 1
-
-
-def _payment(ledger: Path | None, dataset: str | None) -> dict[str, Any]:
-    """Return the ledger keywords of `Plan.release_to`; a missing ledger is refused here."""
-    if ledger is None:
-        return {}
-    from labeldp.ledger.ledger import Ledger
-
-    return {"ledger": Ledger(ledger), "dataset": dataset}
-
-
-def _refuse_beside_plan(keywords: dict[str, Any]) -> None:
-    """Refuse options that would silently not count, because the plan has fixed them."""
-    for name in keywords:
-        if name != "force":
-            raise InputError(
-                f"`{name}` is settled by the plan; leave it out, or plan again with it"
-            )
 
 
 def _demonstrate(
@@ -501,52 +402,39 @@ def _demonstrate(
         if name not in (*own, "force", *names(Encoding)):
             raise InputError(f"`{name}` does not apply to {keywords['mechanism']}; leave it out")
     encoding = make_options(Encoding, {n: keywords[n] for n in names(Encoding) if n in keywords})
+    choices = {name: keywords.get(name) for name in own}
     warning: str = demonstration.release(
-        out,
-        source,
-        engine,
-        encoding,
-        not_private=not_private,
-        **{name: keywords.get(name) for name in own},
+        out, source, engine, encoding, not_private=not_private, **choices
     )
     return warning
 
 
-def _release_document(out: Path, released: Release, quality: Quality | None) -> dict[str, Any]:
-    facts = None
-    if quality is not None:
-        facts = asdict(quality) | {"beats_the_constant": quality.beats_the_constant}
-    return {"release": str(out), "certificate": released.certificate, "quality": facts}
-
-
-def _doubt(quality: Quality) -> str:
-    if quality.worse is not None:
-        return f"the probability that they are worse is {quality.worse:.2g}"
-    gain = f"{number(quality.gain)} ± {number(quality.gain_error)}"
-    return f"their gain in mean squared error is {gain}"
+def _gain(quality: Quality) -> str:
+    return f"{number(quality.gain)} ± {number(quality.gain_error)}"
 
 
 def _show_release(planned: Plan, released: Release, quality: Quality | None, out: Path) -> None:
     from labeldp.mechanisms.registry import mechanism_named
 
-    certificate = released.certificate
-    rows = number(certificate["bag_size"])
+    certificate, entry = released.certificate, released.certificate["ledger"]
+    budget = format_budget(planned.claim.epsilon, planned.claim.delta)
     facts = [
-        ("aggregates", f"{number(released.bags)}, each over {rows} rows"),
-        ("guarantee", f"label-DP, ε = {planned.claim.epsilon:g}, δ = {planned.claim.delta:g}"),
+        (
+            "aggregates",
+            f"{number(released.bags)}, each over {number(certificate['bag_size'])} rows",
+        ),
+        ("guarantee", f"label-DP, {budget}"),
         ("accountant", certificate["accountant"]["name"]),
     ]
-    entry = certificate["ledger"]
     if entry is not None:
-        total = f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:g}"
-        count = "1 release" if entry["releases"] == 1 else f"{entry['releases']} releases together"
-        facts.append(("ledger", f"entry {entry['entry']}; {count}: {total}"))
+        total = f"{entry['releases']} in all cost ε = {entry['epsilon']:.4g} at {entry['delta']:g}"
+        facts.append(("ledger", f"entry {entry['entry']}; releases: {total}"))
     facts += mechanism_named(certificate["mechanism"]).describe(certificate).release
     facts += _forecast_facts(planned)
     if quality is not None:
-        gain = f"{number(quality.gain)} ± {number(quality.gain_error)} in mean squared error"
         r2 = "" if quality.r2 is None else f"; R² {quality.r2:.2f} ± {quality.r2_error:.2f}"
-        facts.append(("gain over the mean of labels", f"{gain}, estimated from the release{r2}"))
+        gain = f"{_gain(quality)} in mean squared error, estimated from the release{r2}"
+        facts.append(("gain over the mean of labels", gain))
     facts += [
         ("best attack", certificate["attack_risk"]["in_words"]),
         ("check it", f"labeldp verify {out}"),

@@ -49,7 +49,7 @@ def audit(
 
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
-    source = scan_table(data, engine_name, scan_keywords, keywords.get("formula"))
+    source = scan_table(data, engine_name, scan_keywords, formula=keywords.get("formula"))
     found = attempt(source, engine=engine, seconds=seconds, seed=seed, **keywords)
     if as_json:
         emit_json(found.to_json())
