@@ -427,8 +427,8 @@ def _show_release(planned: Plan, released: Release, quality: Quality | None, out
         ("accountant", certificate["accountant"]["name"]),
     ]
     if entry is not None:
-        total = f"{entry['releases']} in all cost ε = {entry['epsilon']:.4g} at {entry['delta']:g}"
-        facts.append(("ledger", f"entry {entry['entry']}; releases: {total}"))
+        cost = f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:g}"
+        facts.append(("ledger", f"entry {entry['entry']}; releases: {entry['releases']}, {cost}"))
     facts += mechanism_named(certificate["mechanism"]).describe(certificate).release
     facts += _forecast_facts(planned)
     if quality is not None:
