@@ -14,9 +14,8 @@ waves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from labeldp.errors import DataError, InputError
 from labeldp.features import notes as forms
 from labeldp.features.columns import NumericColumn, check_fields
 from labeldp.features.random_fourier import LEVELS, Input, RandomFourierFeatures
-from labeldp.features.terms import FittedColumns, Interaction, LinearSpline, Part
+from labeldp.features.terms import Interaction, LinearSpline, Part
 from labeldp.io_util import Check, list_of
 from labeldp.passes.accumulator import PassRequirements, RunPass
 
@@ -103,46 +102,41 @@ def _pair(text: str) -> Pair:
     return left, right
 
 
+_KINDS: dict[str, type[LinearSpline | Interaction | RandomFourierFeatures]] = {
+    "hinges": LinearSpline,
+    "products": Interaction,
+    "waves": RandomFourierFeatures,
+}
+
+
 @dataclass(frozen=True)
 class Basis:
-    """The terms of a design, in the order of their columns."""
+    """The terms of a design, in the order of their columns: by kind, as in `_KINDS`."""
 
-    splines: tuple[LinearSpline, ...] = ()
-    interactions: tuple[Interaction, ...] = ()
-    fourier: tuple[RandomFourierFeatures, ...] = ()
-
-    @cached_property
-    def terms(self) -> tuple[Term, ...]:
-        return (*self.splines, *self.interactions, *self.fourier)
+    terms: tuple[Term, ...] = ()
 
     def select(self, columns: Iterable[str]) -> Basis:
         """Return the terms that are made of these raw columns alone."""
-        there = frozenset(columns)
-        return Basis(
-            tuple(term for term in self.splines if term.owners <= there),
-            tuple(term for term in self.interactions if term.owners <= there),
-            tuple(term for term in self.fourier if term.owners <= there),
-        )
+        return Basis(tuple(term for term in self.terms if term.owners.issubset(columns)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the terms as plain values; kinds of which there is none are left out."""
-        kinds: dict[str, Sequence[Term]] = {
-            "hinges": self.splines,
-            "products": self.interactions,
-            "waves": self.fourier,
-        }
-        return {name: [term.to_json() for term in terms] for name, terms in kinds.items() if terms}
+        entries: dict[str, list[Any]] = {name: [] for name in _KINDS}
+        for name, kind in _KINDS.items():
+            entries[name] = [term.to_json() for term in self.terms if isinstance(term, kind)]
+        return {name: terms for name, terms in entries.items() if terms}
 
     @classmethod
     def from_json(cls, document: Any) -> Basis:
         """Read what `to_json` wrote, strictly."""
-        terms = list_of(lambda item: isinstance(item, dict))
-        checks: dict[str, Check] = {"hinges": terms, "products": terms, "waves": terms}
-        check_fields(document, {}, "features: the basis", checks)
+        is_list: Check = list_of(lambda item: isinstance(item, dict))
+        check_fields(document, {}, "features: the basis", dict.fromkeys(_KINDS, is_list))
         return cls(
-            tuple(map(LinearSpline.from_json, document.get("hinges", []))),
-            tuple(map(Interaction.from_json, document.get("products", []))),
-            tuple(map(RandomFourierFeatures.from_json, document.get("waves", []))),
+            tuple(
+                kind.from_json(entry)
+                for name, kind in _KINDS.items()
+                for entry in document.get(name, [])
+            )
         )
 
 
@@ -152,18 +146,28 @@ def with_basis(
     """Return the map with the basis that is asked for, and notes on what is left out."""
     if not (spec.knots or spec.waves or spec.pairs or spec.all_pairs or spec.own_knots):
         return features
-    pairs = (_known_pair(pair, features, spec.argument) for pair in spec.pairs)
-    requested = tuple(dict.fromkeys(pairs))
-    others = tuple(p for p in _all_pairs(features) if p not in requested) if spec.all_pairs else ()
-    counts = run_pass("basis", source, BasisCounter(features, (*requested, *others)))
-    interactions, left_out = _interactions(
-        features, requested, others, spec.columns, counts.pairs, min_count
-    )
+    requested = [_known_pair(pair, features, spec.argument) for pair in spec.pairs]
+    pairs = tuple(dict.fromkeys([*requested, *(_all_pairs(features) if spec.all_pairs else ())]))
+    counts = run_pass("basis", source, BasisCounter(features, pairs))
+    terms: list[Term] = [*_splines(features, counts, spec)]
+    products, left_out = list[Interaction](), 0
+    for pair in pairs:
+        more = _products(pair, features, counts, min_count)
+        if len(products) + len(more) <= spec.columns:
+            products += more
+        elif pair in requested:
+            raise DataError(
+                f"`interactions` makes more than {spec.columns} columns; name fewer pairs or "
+                f"raise `interaction_columns`"
+            )
+        else:
+            left_out += 1
+    terms += products
     inputs = list(_inputs(features, counts)) if spec.waves else []
-    fourier = (RandomFourierFeatures.through(inputs, spec.waves),) if inputs else ()
-    basis = Basis(tuple(_splines(features, counts, spec)), interactions, fourier)
+    if inputs:
+        terms.append(RandomFourierFeatures.through(inputs, spec.waves))
     notes = [forms.PAIRS.format(left=left_out, most=spec.columns)] if left_out else []
-    return replace(features, basis=basis, notes=(*features.notes, *notes))
+    return replace(features, basis=Basis(tuple(terms)), notes=(*features.notes, *notes))
 
 
 class BasisCounter:
@@ -284,46 +288,23 @@ def _known_pair(pair: Pair, features: FeatureMap, argument: str) -> Pair:
     return left, right
 
 
-def _interactions(
-    features: FeatureMap,
-    requested: Sequence[Pair],
-    others: Sequence[Pair],
-    most: int,
-    pair_counts: Mapping[Pair, Counts],
-    min_count: int,
-) -> tuple[tuple[Interaction, ...], int]:
-    """Return those of all requested pairs, and of others that fit; and how many do not."""
-    fitted = features.fitted
+def _products(
+    pair: Pair, features: FeatureMap, counts: BasisCounter, min_count: int
+) -> list[Interaction]:
+    """Return the products of two columns: of a category those of all levels but the first.
 
-    def of_pair(pair: Pair) -> list[Interaction]:
-        # Of a category all levels but the first; of two levels only those that often occur
-        # together, since a rare combination has high leverage.
-        left, right = (_parts(name, fitted) for name in pair)
-        counts = pair_counts.get(pair)
-        return [
-            Interaction.of(one, other, fitted)
-            for one in left
-            for other in right
-            if counts is None or counts[one.level, other.level] >= min_count
-        ]
-
-    terms = [term for pair in requested for term in of_pair(pair)]
-    if len(terms) > most:
-        raise DataError(
-            f"`interactions` makes {len(terms)} columns, more than {most}; name fewer pairs or "
-            f"raise `interaction_columns`"
-        )
-    left_out = 0
-    for pair in others:
-        more = of_pair(pair)
-        if len(terms) + len(more) <= most:
-            terms += more
-        else:
-            left_out += 1
-    return tuple(terms), left_out
-
-
-def _parts(name: str, fitted: FittedColumns) -> list[Part]:
-    if name in fitted.numeric:
-        return [Part(name)]
-    return [Part(name, level) for level in range(1, fitted.categorical[name].size)]
+    Of two levels only those that often occur together, since a rare combination has high leverage.
+    """
+    fitted, together = features.fitted, counts.pairs.get(pair)
+    left, right = (
+        [Part(name)]
+        if name in fitted.numeric
+        else [Part(name, level) for level in range(1, fitted.categorical[name].size)]
+        for name in pair
+    )
+    return [
+        Interaction.of(one, other, fitted)
+        for one in left
+        for other in right
+        if together is None or together[one.level, other.level] >= min_count
+    ]

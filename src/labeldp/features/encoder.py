@@ -28,7 +28,6 @@ from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.levels import codes_of
-from labeldp.features.terms import RowValues
 from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
 from labeldp.passes.accumulator import Labels, PassRequirements
 
@@ -67,19 +66,19 @@ class Encoded:
         codes = tuple(np.empty(0, kind) for kind in kinds)
         return cls(0, np.empty((0, len(features.number_columns))), codes, features.joint_codes)
 
-    def take(self, places: NDArray[Any]) -> Encoded:
-        """Return some of the rows; each number column stays contiguous."""
+    def take(self, places: NDArray[Any] | slice) -> Encoded:
+        """Return some of the rows; each number column stays contiguous. A slice copies nothing."""
         codes = tuple(codes[places] for codes in self.codes)
         persons = None if self.persons is None else self.persons[places]
-        numbers = self.numbers.T.take(places, axis=1).T
-        return Encoded(len(places), numbers, codes, self.joint_codes, persons)
+        if isinstance(places, slice):
+            numbers = self.numbers[places]
+        else:
+            numbers = self.numbers.T.take(places, axis=1).T
+        return Encoded(len(numbers), numbers, codes, self.joint_codes, persons)
 
     def part(self, start: int, stop: int) -> Encoded:
         """Return consecutive rows, not copied."""
-        rows, here = range(self.rows)[start:stop], slice(start, stop)
-        codes = tuple(codes[here] for codes in self.codes)
-        persons = None if self.persons is None else self.persons[here]
-        return Encoded(len(rows), self.numbers[here], codes, self.joint_codes, persons)
+        return self.take(slice(start, stop))
 
 
 @dataclass(frozen=True)
@@ -180,9 +179,14 @@ def _term_writer(
         at += len(columns)
 
     def write(numbers: NDArray[np.float64], codes: Sequence[Codes]) -> None:
-        rows = RowValues(numbers, codes, places, groups)
+        def codes_of(column: str) -> NDArray[Any]:
+            if column in places:
+                return numbers[:, places[column]]
+            group, levels = groups[column]
+            return levels[codes[group]]
+
         for write_term, place in writers:
-            write_term(rows, numbers[:, place])
+            write_term(codes_of, numbers[:, place])
 
     return write
 

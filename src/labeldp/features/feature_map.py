@@ -249,14 +249,12 @@ class FeatureMap:
             return rows.feature_batches(self.columns)
         options = TextOptions(column_formats=self.spelt, na=self.na)
         reader = open_table(rows, options, named=self.columns)
-        there = set(reader.stored_schema.names)
-        missing = [name for name in self.columns if name not in there]
+        missing = [name for name in self.columns if name not in reader.stored_schema.names]
         if missing:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
-        numeric = [column.name for column in self.numeric]
-        categorical = [column.name for column in self.categorical]
-        request = ReadRequest(self.columns, numeric, categorical, options)
+        names = self.reading
+        request = ReadRequest(self.columns, names["numeric"], names["categorical"], options)
         return reader.prepared(request).batches(self.columns, _BATCH)
 
     def design(self, rows: Any) -> NDArray[np.float64]:

@@ -6,10 +6,10 @@ express it. Columns take turns, so that each is paired with every other. u_j is 
 rows below a number: its code, mapped piecewise linearly at public quantiles so that no row stands
 far out, with a random m_j; a category adds a random number for each of its levels.
 
-C libraries' cosines differ in their last bits, so none is used: phases are whole numbers of 2**-64
-turns, whose sums wrap as turns do, and the cosine is looked up at the first 12 bits of a phase, in
-a table of whole numbers computed from whole numbers. Random numbers come from SHAKE-256 of the
-published seed: a sum of twelve 16-bit numbers, which is nearly normal, times exact fractions.
+C libraries' cosines differ in their last bits, so phases are whole numbers of 2**-64 turns, whose
+sums wrap as turns do, and the cosine is looked up at the first 12 bits of a phase, in a table of
+whole numbers. Random numbers come from SHAKE-256 of the published seed: a sum of twelve 16-bit
+numbers, which is nearly normal, times exact fractions.
 
 Numbers beyond those of fitted rows count as the nearest: waves are flat there.
 """
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features.columns import DesignColumn, check_fields
-from labeldp.features.terms import FittedColumns, Numbers, RowValues, Writer, rises
+from labeldp.features.terms import CodesOf, FittedColumns, Numbers, Writer, rises
 from labeldp.io_util import Check, is_positive, is_text, is_whole
 
 SEED = "1"
@@ -46,31 +46,19 @@ _SUMMED = 12
 LEVELS = 16
 """Quantiles between which numbers are taken for evenly spread."""
 _ROOT_12 = Fraction(math.sqrt(12))
-_ONE = 2**128
-_PI = 0x3243F6A8885A308D313198A2E03707344
-"""π·2**128, rounded down."""
 
 
 @cache
 def cosines() -> NDArray[np.float64]:
-    """Return rint(2**14·cos 2πi/4096), correctly rounded."""
-    quarter = [_cosine(place) for place in range(2 ** (_TABLE_BITS - 2) + 1)]
-    half = quarter + [-value for value in quarter[-2::-1]]
-    table = np.array(half + half[-2:0:-1], dtype=np.float64) + 0.0  # no -0.0
+    """Return rint(2**14·cos 2πi/4096).
+
+    No value is nearer than 2e-4 to the middle of two whole numbers, so every C library's cosine
+    rounds to the same one.
+    """
+    turns = np.arange(2**_TABLE_BITS) / 2**_TABLE_BITS
+    table: NDArray[np.float64] = np.rint(AMPLITUDE * np.cos(2 * np.pi * turns)) + 0.0  # no -0.0
     table.flags.writeable = False
     return table
-
-
-def _cosine(place: int) -> int:
-    """Sum the series in whole numbers of 2**-128: some thirty roundings, far from any half."""
-    angle = 2 * _PI * place >> _TABLE_BITS
-    square = angle * angle // _ONE
-    total, term, power = 0, _ONE, 0
-    while term:
-        total += term if power % 4 == 0 else -term
-        power += 2
-        term = term * square // (_ONE * power * (power - 1))
-    return round(Fraction(total * AMPLITUDE, _ONE))
 
 
 @dataclass(frozen=True)
@@ -138,18 +126,17 @@ class RandomFourierFeatures:
             for phase, multipliers in self.draws(fitted)
         ]
 
-        def write(rows: RowValues, out: Numbers) -> None:
+        def write(codes_of: CodesOf, out: Numbers) -> None:
+            values = [codes_of(each.column) for each in self.inputs]
             values = [
-                each.shares(rows.number(each.column)).view(np.uint64)
-                if each.bends
-                else rows.levels(each.column)
-                for each in self.inputs
+                each.shares(codes).view(np.uint64) if each.bends else codes
+                for each, codes in zip(self.inputs, values, strict=True)
             ]
             phase = np.empty(len(out), np.uint64)
             for wave, (first, multipliers) in enumerate(waves):
                 phase[:] = first
                 for each, value, by in zip(self.inputs, values, multipliers, strict=True):
-                    if by.any():  # most waves go through two columns of many
+                    if by.any():  # a wave goes through two columns
                         phase += value * by[0] if each.bends else by[value]
                 out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
 
@@ -161,7 +148,7 @@ class RandomFourierFeatures:
         A category has one number for each level instead. Inputs that it does not go through have 0.
         """
         sizes, unit = self._sizes(fitted), Fraction(self.turns) * 2**48
-        # shares run to 2**16·LEVELS evenly, which has the deviation of that over √12
+        # Shares run to 2**16·LEVELS evenly, which has the deviation of that over √12.
         units = [unit * _ROOT_12 / (LEVELS << 16) if each.bends else unit for each in self.inputs]
         drawn = _random(self.seed, self.count, sum(sizes))
         pairs = cycle(column_pairs(len(sizes)))
@@ -174,10 +161,9 @@ class RandomFourierFeatures:
 
     def _sizes(self, fitted: FittedColumns) -> list[int]:
         """Return how many random numbers each input takes."""
-        numbers = [each.column for each in self.inputs if each.bends]
-        sizes = {name: 1 for name in numbers if fitted.numeric[name]}
-        sizes |= {name: column.size for name, column in fitted.categorical.items()}
-        return [sizes[each.column] for each in self.inputs]
+        sizes = {name: column.size for name, column in fitted.categorical.items()}
+        numeric = dict.fromkeys(fitted.numeric, 1)
+        return [numeric[each.column] if each.bends else sizes[each.column] for each in self.inputs]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ A code of a fitted row is at most 2**19 in absolute value, so c·c' is exact in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,6 @@ from labeldp.features.columns import (
     check_fields,
 )
 from labeldp.io_util import Check, is_count, is_text, is_whole, list_of
-from labeldp.kernels import Codes
 
 Numbers = NDArray[np.float64]
 
@@ -38,27 +37,9 @@ class FittedColumns:
     categorical: Mapping[str, CategoricalColumn]
 
 
-@dataclass(frozen=True)
-class RowValues:
-    """Encoded rows by the names of their columns."""
-
-    numbers: Numbers
-    codes: Sequence[Codes]
-    places: Mapping[str, int]
-    groups: Mapping[str, tuple[int, NDArray[np.int32]]]
-    """Of every category: its group, and its level at every joint code."""
-
-    def number(self, column: str) -> Numbers:
-        """Return the codes of a numeric column."""
-        return self.numbers[:, self.places[column]]
-
-    def levels(self, column: str) -> NDArray[np.int32]:
-        """Return the level codes of a categorical column."""
-        group, table = self.groups[column]
-        return table[self.codes[group]]
-
-
-Writer = Callable[[RowValues, Numbers], None]
+CodesOf = Callable[[str], NDArray[Any]]
+"""Returns the codes of some rows in a column: of a number, or of the levels of a category."""
+Writer = Callable[[CodesOf, Numbers], None]
 """Writes the codes of a term's columns, for some rows, into an array."""
 
 
@@ -90,8 +71,8 @@ class LinearSpline:
         ]
 
     def writer(self, _fitted: FittedColumns) -> Writer:
-        def write(rows: RowValues, out: Numbers) -> None:
-            codes = rows.number(self.column)
+        def write(codes_of: CodesOf, out: Numbers) -> None:
+            codes = codes_of(self.column)
             for place, knot in enumerate(self.knots):
                 np.maximum(codes - knot, 0.0, out=out[:, place])
 
@@ -127,10 +108,9 @@ class Part:
         column = fitted.numeric[self.column]
         return f"({name} - {column.centre * column.step:.6g})"
 
-    def codes(self, rows: RowValues) -> Numbers:
-        if self.level is None:
-            return rows.number(self.column)
-        return np.asarray(rows.levels(self.column) == self.level, np.float64)
+    def codes(self, codes_of: CodesOf) -> Numbers:
+        codes = codes_of(self.column)
+        return codes if self.level is None else np.asarray(codes == self.level, np.float64)
 
 
 @dataclass(frozen=True)
@@ -169,9 +149,9 @@ class Interaction:
         ]
 
     def writer(self, _fitted: FittedColumns) -> Writer:
-        def write(rows: RowValues, out: Numbers) -> None:
+        def write(codes_of: CodesOf, out: Numbers) -> None:
             column = out[:, 0]
-            np.multiply(self.left.codes(rows), self.right.codes(rows), out=column)
+            np.multiply(self.left.codes(codes_of), self.right.codes(codes_of), out=column)
             if self.shift:
                 np.multiply(column, 2.0**-self.shift, out=column)
                 np.rint(column, out=column)
