@@ -18,7 +18,7 @@ from labeldp.errors import DataError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.raw_rows import UnseenValueHandler, raw_columns, raw_schema
-from labeldp.release.digest import table_digest
+from labeldp.release.tables import table_digest
 from tests.console import labeldp as run
 
 TABLE = pa.table(
