@@ -283,8 +283,7 @@ def shrunken(trial: Trial) -> Array:
     spread = math.sqrt(peer.variance(fit, trial.budget)) * np.eye(fit.columns)
     fits = [
         fit_rules.posterior_mean(
-            NoisyNormalEquations(fit.root, fit.root @ each, spread, fit.rows, None),
-            0,
+            NoisyNormalEquations(fit.root, fit.root @ each, spread, 0, fit.rows),
             fit.label_range,
         )
         for each in peer.draw(trial).T

@@ -11,9 +11,9 @@ import pytest
 from labeldp import LinearRegressor, plan
 from labeldp.data.source import Source, scan
 from labeldp.errors import InputError
-from labeldp.learners.effects import POINTS
+from labeldp.learners.linear import POINTS
 from labeldp.learners.models import Effect
-from labeldp.learners.plots import picture, pictures
+from labeldp.learners.summary import picture, pictures
 from labeldp.sampling.streams import Randomness
 
 RANGE = (-3.0, 3.0)

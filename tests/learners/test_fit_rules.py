@@ -85,7 +85,7 @@ def test_rank_deficient_columns_with_an_intercept_are_sklearn() -> None:
 
 
 def test_the_solution_map_is_the_inverse() -> None:
-    solve = solution_map(plain_equations(Z, T), None)
+    solve = solution_map(plain_equations(Z, T, None))
     np.testing.assert_allclose(solve @ solve.T, np.linalg.inv(Z.T @ Z), rtol=1e-9, atol=1e-14)
 
 
@@ -130,8 +130,8 @@ def test_smoother_and_freedom_are_those_of_the_linear_map(constant: int | None) 
     if constant is not None:
         weights[constant] = 0.0
     solve = np.linalg.solve(Z.T @ Z + 7.0 * np.diag(weights), Z.T)  # coefficients = solve @ T
-    equations = plain_equations(Z, T)
-    rule = fit_rules.ridge(equations, constant, 7.0)
+    equations = plain_equations(Z, T, constant)
+    rule = fit_rules.ridge(equations, 7.0)
     np.testing.assert_allclose(rule.coefficients, solve @ T, rtol=1e-9)
     inside = Z @ np.linalg.inv(equations.root)  # from b̃ to rows
     np.testing.assert_allclose(inside @ rule.smoother @ inside.T, Z @ solve, atol=1e-10)
@@ -146,7 +146,7 @@ def test_smoother_and_freedom_are_those_of_the_linear_map(constant: int | None) 
 
 
 def bounded(design: np.ndarray, labels: np.ndarray, radius: float) -> FitRule:
-    return norm_bound(plain_equations(np.asarray(design, float), np.asarray(labels)), radius)
+    return norm_bound(plain_equations(np.asarray(design, float), np.asarray(labels), None), radius)
 
 
 def slow_bounded_norm(Z: np.ndarray, t: np.ndarray, radius: float) -> np.ndarray:
@@ -269,10 +269,14 @@ def lasso_problem(seed: int, columns: int, correlated: float = 0.0) -> tuple[np.
     return design, labels
 
 
-def equations_of(design: np.ndarray, labels: np.ndarray) -> NoisyNormalEquations:
+def equations_of(
+    design: np.ndarray, labels: np.ndarray, constant: int | None = None
+) -> NoisyNormalEquations:
     inside, root = np.linalg.qr(design)
     width = design.shape[1]
-    return NoisyNormalEquations(root, inside.T @ labels, 1e-3 * np.eye(width), len(labels), None)
+    return NoisyNormalEquations(
+        root, inside.T @ labels, 1e-3 * np.eye(width), constant, len(labels)
+    )
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(1e-3, 2.0), st.sampled_from([0, 3]))
@@ -281,7 +285,7 @@ def test_the_lasso_meets_the_conditions_of_optimality(
     seed: int, columns: int, penalty: float, correlated: float
 ) -> None:
     design, labels = lasso_problem(seed, columns, correlated)
-    slopes = fit_rules.lasso(equations_of(design, labels), None, penalty).coefficients
+    slopes = fit_rules.lasso(equations_of(design, labels), penalty).coefficients
     gradient = design.T @ (labels - design @ slopes) / 60
     assert np.abs(gradient).max() <= penalty + 1e-8
     kept = slopes != 0
@@ -292,7 +296,7 @@ def test_the_lasso_meets_the_conditions_of_optimality(
 def test_the_lasso_is_scikit_learns(penalty: float) -> None:
     design, labels = lasso_problem(1, 8)
     with_constant = np.column_stack([np.ones(60), design])
-    rule = fit_rules.lasso(equations_of(with_constant, labels), 0, penalty)
+    rule = fit_rules.lasso(equations_of(with_constant, labels, 0), penalty)
     expected = Lasso(alpha=penalty, tol=1e-12, max_iter=100_000).fit(design, labels)
     assert rule.coefficients[1:] == pytest.approx(expected.coef_, abs=1e-8)
     assert rule.coefficients[0] == pytest.approx(expected.intercept_, abs=1e-8)
@@ -302,9 +306,9 @@ def test_the_lasso_is_scikit_learns(penalty: float) -> None:
 def test_twins_and_empty_columns_do_no_harm() -> None:
     design, labels = lasso_problem(3, 4)
     design[:, 2] = 0.0
-    assert fit_rules.lasso(equations_of(design, labels), None, 0.01).coefficients[2] == 0
+    assert fit_rules.lasso(equations_of(design, labels), 0.01).coefficients[2] == 0
     twins = np.column_stack([design[:, 0], design[:, 0]])
-    slopes = fit_rules.lasso(equations_of(twins, labels), None, 0.01).coefficients
+    slopes = fit_rules.lasso(equations_of(twins, labels), 0.01).coefficients
     assert np.abs(twins.T @ (labels - twins @ slopes) / 60).max() <= 0.01 + 1e-8
 
 
@@ -315,5 +319,5 @@ def test_a_lasso_that_did_not_settle_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sklearn.linear_model.lasso_path", stop_early)
     design, labels = lasso_problem(1, 8)
     with pytest.raises(InputError, match="the lasso does not settle"):
-        fit_rules.lasso(equations_of(design, labels), None, 0.01)
-    fit_rules.lasso(equations_of(design, labels), None, 100.0)  # keeps no column
+        fit_rules.lasso(equations_of(design, labels), 0.01)
+    fit_rules.lasso(equations_of(design, labels), 100.0)  # keeps no column

@@ -22,8 +22,7 @@ from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
 from labeldp.learners.api import LinearRegressor
-from labeldp.learners.model_file import seal_of
-from labeldp.learners.models import Coefficient
+from labeldp.learners.models import Coefficient, seal_of
 from tests.drawn import features_of, release_of
 
 Make = Callable[..., Any]

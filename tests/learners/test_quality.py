@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from labeldp import LabelDPWarning, LinearRegressor, Plan, Release
 from labeldp.learners import fit_rules
 from labeldp.learners.fit_rules import FitRule
+from labeldp.learners.linear import estimate_quality
 from labeldp.learners.models import Quality
 from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
-from labeldp.learners.quality import estimate_quality
 from labeldp.sampling.streams import Randomness
 from tests.plans import plan
 from tests.tables import source, table
@@ -42,7 +42,7 @@ class Known:
     def drawn(self) -> NoisyNormalEquations:
         estimate = self.signal + self.spread @ self.random.normal(size=len(self.signal))
         return NoisyNormalEquations(
-            self.root, estimate, self.spread, 400, NoisyValue(self.residual, 0.0)
+            self.root, estimate, self.spread, 0, 400, NoisyValue(self.residual, 0.0)
         )
 
     def gain(self, coefficients: Array) -> float:
@@ -52,20 +52,20 @@ class Known:
 
 
 def least_squares(white: NoisyNormalEquations) -> FitRule:
-    return fit_rules.least_squares(white, 0)
+    return fit_rules.least_squares(white)
 
 
 RULES: dict[str, Callable[[NoisyNormalEquations], FitRule]] = {
     "least squares": least_squares,
-    "ridge": lambda white: fit_rules.ridge(white, 0, 150.0),
-    "best ridge": lambda white: fit_rules.best_ridge(white, 0, (-10.0, 10.0)),
-    "lasso": lambda white: fit_rules.lasso(white, 0, 0.2),
-    "shrunken": lambda white: fit_rules.posterior_mean(white, 0, (-10.0, 10.0)),
+    "ridge": lambda white: fit_rules.ridge(white, 150.0),
+    "best ridge": lambda white: fit_rules.best_ridge(white, (-10.0, 10.0)),
+    "lasso": lambda white: fit_rules.lasso(white, 0.2),
+    "shrunken": lambda white: fit_rules.posterior_mean(white, (-10.0, 10.0)),
 }
 
 
 def judged(white: NoisyNormalEquations, rule: FitRule) -> Quality:
-    found = estimate_quality(white, rule, 0)
+    found = estimate_quality(white, rule)
     assert found is not None
     return found
 

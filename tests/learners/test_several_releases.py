@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import InputError, LinearRegressor, Release, scan
-from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
-from labeldp.learners.several import pool
+from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue, pool
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.plans import plan
@@ -49,7 +48,7 @@ class Table:
     def drawn(self, *, residual: bool = True) -> NoisyNormalEquations:
         estimate = self.b + self.spread @ self.random.normal(size=len(self.b))
         left = NoisyValue(self.left, 0.0) if residual else None
-        return NoisyNormalEquations(self.root, estimate, self.spread, len(self.y), left)
+        return NoisyNormalEquations(self.root, estimate, self.spread, 0, len(self.y), left)
 
 
 @given(st.integers(0, 1000), st.integers(2, 4))

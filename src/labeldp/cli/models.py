@@ -86,8 +86,7 @@ def fit(
     **learning: Any,
 ) -> None:
     """Fit a regression on one or several releases; this costs no privacy."""
-    from labeldp.learners.plots import pictures
-    from labeldp.learners.summary import Summary
+    from labeldp.learners.summary import Summary, pictures
     from labeldp.release.files import Release
 
     if (test is None) != (label is None):
@@ -165,7 +164,7 @@ def _fit_linear(
 
 
 def _fit_network(release: Release, rows: Source | None, learning: dict[str, Any]) -> NetworkModel:
-    from labeldp.learners import network
+    from labeldp.learners import bags
     from labeldp.learners.models import NetworkOptions
 
     for name, default in (("ridge", "0"), ("lasso", "0"), ("columns", None)):
@@ -173,7 +172,7 @@ def _fit_network(release: Release, rows: Source | None, learning: dict[str, Any]
             raise InputError(f"`{name}` is for --model linear; leave it out")
     names = ("max_norm", "shrink", "epochs", "learning_rate", "seed")
     options = {name: learning[name] for name in names} | {"clip": not learning["no_clip"]}
-    return network.fit_release(release, rows, NetworkOptions(**options), progress)
+    return bags.fit_release(release, rows, NetworkOptions(**options), progress)
 
 
 def _penalty(name: str, text: str) -> Any:

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning, at_least
 from labeldp.features.raw_rows import Unknown, UnseenValueHandler
-from labeldp.learners import layers, linear, network
+from labeldp.learners import bags, layers, linear
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import (
     Array,
@@ -36,8 +36,7 @@ from labeldp.learners.models import (
     Penalty,
     load_model,
 )
-from labeldp.learners.plots import picture
-from labeldp.learners.summary import Summary
+from labeldp.learners.summary import Summary, picture
 from labeldp.pictures import render
 from labeldp.release.files import Release, table_rows
 
@@ -119,7 +118,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _options(self) -> Any:
         """Return the parameters, checked."""
         kind = self._options_class
-        return kind(**{each.name: getattr(self, each.name) for each in fields(kind)}).checked()
+        return kind(**{each.name: getattr(self, each.name) for each in fields(kind)})
 
     def _plain_rows(self, X: Any, y: Any) -> tuple[Array, Array, tuple[str, ...] | None]:
         """Return plain rows, their labels and the names of their columns."""
@@ -450,15 +449,15 @@ class BagRegressor(_Estimator):
         """
         options = self._options()
         if isinstance(X, WeightedBags):
-            return self._remember(network.fit_bags(X, options, self.progress))
+            return self._remember(bags.fit_bags(X, options, self.progress))
         releases = _as_releases(X)
         if releases is None:
             rows, labels, names = self._plain_rows(X, y)
-            return self._remember(network.fit_rows(rows, labels, options, names, self.progress))
+            return self._remember(bags.fit_rows(rows, labels, options, names, self.progress))
         if len(releases) != 1:
             raise InputError("a network learns from one release; give one")
         table = _table_of(releases, y)
-        model = network.fit_release(releases[0], table, options, self.progress)
+        model = bags.fit_release(releases[0], table, options, self.progress)
         _warn_if_useless(model)
         return self._remember(model)
 

@@ -1,27 +1,54 @@
-"""`WeightedBags`: rows with weights, in groups that share one label."""
+"""Fit a ReLU network to weighted bags: of a release, of one's own, or of plain rows.
+
+`WeightedBags` are rows with weights, in groups that share one label. Where the noise of labels is
+public, networks are averaged and shrunk:
+
+    1. every label is divided by its deviation, so that it counts for what it tells
+                                                                  -> `standardise_labels`
+    2. a network for each part of the bags is trained on the others -> `training.train_parts`
+    3. labels that a network has not seen say how much of it to keep -> `score_held_out`
+
+All of it is post-processing of a release. torch is imported only to train.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 
+from labeldp.data.batches import take_rows
 from labeldp.data.source import Source
-from labeldp.errors import InputError
-from labeldp.features.encoder import Encoded, Encoder
+from labeldp.errors import InputError, MissingExtraError
+from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.layers import RowEncoder
+from labeldp.learners.layers import Codes, Layers, Matrix, RowEncoder
+from labeldp.learners.linear import refuse_contradictions
+from labeldp.learners.models import NetworkModel, NetworkOptions, Quality
 from labeldp.learners.normal_equations import bag_members
+from labeldp.passes.engine import Progress, quiet
 from labeldp.release.files import WANTS_TABLE, labelled_rows
 from labeldp.release.label_model import BagLabels, RowLabels
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
+
+Array = NDArray[np.float64]
+
+_ROUNDS = 10
+_SCATTER = 5.0
+"""Var r²/(E r²)² of Laplace noise; of Gaussian noise it is 2."""
+_LEAST_VARIANCE = 1 / 400
+"""Of the squared range, the smallest variance that labels are thought to have; 1/4 is the most."""
+_DOUBT = 3.0
+"""Deviations. Of releases that say next to nothing about a hundredth goes beyond."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +73,13 @@ class WeightedBags:
     `aggregated`, a bag is a single pseudo-row of summed features, fit for a linear model alone.
     """
 
-    categories: NDArray[np.int32] = field(repr=False)
-    numbers: NDArray[np.float32] = field(repr=False)
+    categories: Codes = field(repr=False)
+    numbers: Matrix = field(repr=False)
     weights: NDArray[np.float32] = field(repr=False)
     offsets: NDArray[np.int64] = field(repr=False)
-    labels: NDArray[np.float64] = field(repr=False)
+    labels: Array = field(repr=False)
     category_sizes: tuple[int, ...]
-    constants: NDArray[np.float64] = field(repr=False)
+    constants: Array = field(repr=False)
     """What the function 1 contributes to each bag: Σ w, or the aggregated constant column."""
     aggregated: bool = False
     features: FeatureMap | None = field(default=None, repr=False)
@@ -65,6 +92,7 @@ class WeightedBags:
         shapes = {
             "categories": (self.categories.shape, (rows, len(self.category_sizes))),
             "numbers": (self.numbers.shape[:1], (rows,)),
+            "labels": (self.labels.shape, (bags,)),
             "offsets": (self.offsets.shape, (bags + 1,)),
             "constants": (self.constants.shape, (bags,)),
         }
@@ -138,45 +166,35 @@ class WeightedBags:
                 for batch, noisy in labelled_rows(release, source)
             ]
             codes, numbers, noisy = (np.concatenate(each) for each in zip(*parts, strict=True))
-            return _single_rows(codes, numbers.astype(np.float32), noisy, encoder.sizes, features)
+            return _single_rows(codes, numbers, noisy, encoder.sizes, features)
         if isinstance(labels, BagLabels):
             if not isinstance(source, Source):
                 raise InputError(WANTS_TABLE)
             return cls.from_source(features, source, labels.bags, release.labels)
-        return cls.from_aggregates(release.design, release.labels, features)
+        design, constant = release.design, features.constant
+        constants = np.zeros(len(design)) if constant is None else design[:, constant].copy()
+        if constant is not None:  # the network's own bias stands for it
+            design = np.delete(design, constant, axis=1)
+        bags = _single_rows(np.empty((len(design), 0)), design, release.labels, (), features)
+        return replace(bags, constants=constants, aggregated=True)
 
     @classmethod
     def from_arrays(cls, numbers: ArrayLike, labels: ArrayLike) -> WeightedBags:
         """Return every row of a numeric array as a bag of weight 1, with columns as they are."""
-        values = np.asarray(numbers, dtype=np.float32)
+        values = np.asarray(numbers)
         if values.ndim != 2:
             raise InputError(f"numbers must have two dimensions, not {values.ndim}")
-        return _single_rows(np.empty((len(values), 0), dtype=np.int32), values, labels, (), None)
+        return _single_rows(np.empty((len(values), 0)), values, labels, (), None)
 
     @classmethod
     def from_rows(cls, features: FeatureMap, rows: Any, labels: ArrayLike) -> WeightedBags:
         """Return every raw row as a bag of weight 1: the instance-level baseline, not private."""
         encoder = RowEncoder.of(features)
-        codes, numbers = encoder.whole(rows)
+        parts = [encoder.rows(features.encode(batch)) for batch in features.batches(rows)]
+        if not parts:
+            raise InputError("there is no row; nothing can be learnt")
+        codes, numbers = (np.concatenate(each) for each in zip(*parts, strict=True))
         return _single_rows(codes, numbers, labels, encoder.sizes, features)
-
-    @classmethod
-    def from_bags(
-        cls,
-        features: FeatureMap,
-        encoded: Encoded,
-        bag: ArrayLike,
-        row: ArrayLike,
-        weight: ArrayLike,
-        labels: ArrayLike,
-    ) -> WeightedBags:
-        """Return bags given as (bag, row, weight) triples; rows count from 0 in `encoded`."""
-        encoder = RowEncoder.of(features)
-        codes, numbers = encoder.rows(encoded)
-        members = _Members.of(bag, row, weight, labels)
-        if members.row.max() >= encoded.rows:
-            raise InputError(f"the bags name row {members.row.max()} of {encoded.rows} rows")
-        return members.bags(codes, numbers.astype(np.float32), members.row, encoder)
 
     @classmethod
     def from_source(
@@ -184,89 +202,42 @@ class WeightedBags:
     ) -> WeightedBags:
         """Return bags whose rows are taken from the source in one pass; its labels are not read.
 
-        Only rows that stand in a bag are kept.
+        The table has the columns bag, row and weight. Only rows that stand in a bag are kept.
         """
-        members = _Members.of(*bag_members(bag_table), labels)
+        bag, row, weight = bag_members(bag_table)
+        t = np.asarray(labels, dtype=np.float64)
+        if bag.dtype.kind not in "iu" or row.dtype.kind not in "iu":
+            raise InputError("bag and row must be whole numbers")
+        if len(bag) == 0 or bag.min() < 0 or bag.max() >= len(t) or row.min() < 0:
+            raise InputError(f"bags must count from 0 to {len(t) - 1}, one label each; rows from 0")
+        counts = np.bincount(bag, minlength=len(t))
+        if counts.min() == 0:
+            raise InputError(f"bag {int(np.argmin(counts))} has no rows")
+        order = np.argsort(bag, kind="stable")
+        weights = weight[order].astype(np.float32)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        wanted, places = np.unique(row[order].astype(np.int64), return_inverse=True)
         encoder = RowEncoder.of(features)
-        row_numbers, places = np.unique(members.row, return_inverse=True)
-        codes, numbers = encoder.take(source.feature_batches(features.columns), row_numbers)
-        return members.bags(codes, numbers, places, encoder)
-
-    @classmethod
-    def from_aggregates(
-        cls, design: ArrayLike, labels: ArrayLike, features: FeatureMap | None = None
-    ) -> WeightedBags:
-        """Return one pseudo-row of weight 1 per aggregate of features; linear models only."""
-        Z = np.asarray(design, dtype=np.float64)
-        if Z.ndim != 2 or (features is not None and Z.shape[1] != len(features.names)):
-            raise InputError(
-                f"the design has shape {Z.shape}, which is not bags by columns of the feature map"
-            )
-        constant = None if features is None else features.constant
-        constants = np.zeros(len(Z)) if constant is None else Z[:, constant].copy()
-        Z = Z if constant is None else np.delete(Z, constant, axis=1)
+        codes = np.empty((len(wanted), len(encoder.sizes)), dtype=np.int32)
+        numbers = np.empty((len(wanted), len(encoder.numbers)), dtype=np.float32)
+        batches = source.feature_batches(features.columns)
+        for part, batch in take_rows(batches, wanted, features.rows):
+            codes[part], numbers[part] = encoder.rows(features.encode(batch))
         return cls(
-            np.empty((len(Z), 0), dtype=np.int32),
-            Z.astype(np.float32),
-            np.ones(len(Z), dtype=np.float32),
-            np.arange(len(Z) + 1),
-            _label_vector(labels, len(Z)),
-            (),
-            constants,
-            aggregated=True,
+            codes[places],
+            numbers[places],
+            weights,
+            offsets,
+            t,
+            encoder.sizes,
+            np.add.reduceat(weights.astype(np.float64), offsets[:-1]),
             features=features,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Members:
-    """Checked (bag, row, weight) triples, sorted by bag, with the labels of the bags."""
-
-    offsets: NDArray[np.int64]
-    row: NDArray[np.int64]
-    weight: NDArray[np.float32]
-    labels: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, bag: ArrayLike, row: ArrayLike, weight: ArrayLike, labels: ArrayLike) -> _Members:
-        bags, rows, weights = np.asarray(bag), np.asarray(row), np.asarray(weight)
-        t = np.asarray(labels, dtype=np.float64)
-        if bags.ndim != 1 or not bags.shape == rows.shape == weights.shape or t.ndim != 1:
-            raise InputError("bag, row, weight and labels must be vectors, the first three as long")
-        if bags.dtype.kind not in "iu" or rows.dtype.kind not in "iu":
-            raise InputError("bag and row must be whole numbers")
-        if len(bags) == 0 or bags.min() < 0 or bags.max() >= len(t) or rows.min() < 0:
-            raise InputError(f"bags must count from 0 to {len(t) - 1}, one label each; rows from 0")
-        counts = np.bincount(bags, minlength=len(t))
-        if counts.min() == 0:
-            raise InputError(f"bag {int(np.argmin(counts))} has no rows")
-        order = np.argsort(bags, kind="stable")
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return cls(offsets, rows[order].astype(np.int64), weights[order].astype(np.float32), t)
-
-    def bags(
-        self,
-        codes: NDArray[np.int32],
-        numbers: NDArray[np.float32],
-        places: NDArray[np.int64],
-        encoder: RowEncoder,
-    ) -> WeightedBags:
-        """Return bags whose rows stand at these places of codes and numbers."""
-        return WeightedBags(
-            codes[places],
-            numbers[places],
-            self.weight,
-            self.offsets,
-            self.labels,
-            encoder.sizes,
-            np.add.reduceat(self.weight.astype(np.float64), self.offsets[:-1]),
-            features=encoder.features,
-        )
-
-
 def _single_rows(
-    codes: NDArray[np.int32],
-    numbers: NDArray[np.float32],
+    codes: NDArray[Any],
+    numbers: NDArray[Any],
     labels: ArrayLike,
     sizes: tuple[int, ...],
     features: FeatureMap | None,
@@ -274,19 +245,239 @@ def _single_rows(
     """Return every row as a bag of weight 1."""
     rows = len(numbers)
     return WeightedBags(
-        codes,
-        numbers,
+        codes.astype(np.int32),
+        numbers.astype(np.float32),
         np.ones(rows, dtype=np.float32),
         np.arange(rows + 1),
-        _label_vector(labels, rows),
+        np.asarray(labels, dtype=np.float64),
         sizes,
         np.ones(rows),
         features=features,
     )
 
 
-def _label_vector(labels: ArrayLike, length: int) -> NDArray[np.float64]:
-    t = np.asarray(labels, dtype=np.float64)
-    if t.shape != (length,):
-        raise InputError(f"labels have shape {t.shape}; a vector of {length} was expected")
-    return t
+# --- fitting ---
+
+
+def fit_release(
+    release: Release,
+    source: Source | None,
+    options: NetworkOptions,
+    progress: Progress | None = None,
+) -> NetworkModel:
+    """Return the fit of the bags of a release, whose rows the source holds.
+
+    Where every row has a label, it is a bag. Aggregated features teach a linear network only.
+    Networks on labels whose noise is known are averaged and shrunk, unless options say no.
+    """
+    with refuse_contradictions():
+        bags = WeightedBags.from_release(release, source)
+        low, high = release.certificate["label_range"]
+        label_range = float(low), float(high)
+    if bags.aggregated and options.shrink:
+        raise InputError("`shrink=True` needs rows or bags of rows, not aggregates; leave it out")
+    averages = options.shrink
+    if averages is None:
+        averages = not (bags.aggregated or options.wants_one_network or bags.bags < 2)
+    if averages:
+        model = _fit_average(bags, release.noise, label_range, options, progress)
+    else:
+        model = fit_bags(bags, options, progress)
+    return replace(model, label_range=label_range)
+
+
+def fit_rows(
+    rows: Array,
+    labels: Array,
+    options: NetworkOptions,
+    names: tuple[str, ...] | None,
+    progress: Progress | None = None,
+) -> NetworkModel:
+    """Return the fit of plain rows, standardised column by column."""
+    centre, spread = rows.mean(axis=0), rows.std(axis=0)
+    spread[spread <= 1e-12 * np.abs(centre)] = 1.0  # constant, but for rounding
+    bags = WeightedBags.from_arrays((rows - centre) / spread, labels)
+    model = fit_bags(bags, options, progress)
+    return replace(model, centre=centre.tolist(), spread=spread.tolist(), feature_names=names)
+
+
+def fit_bags(
+    bags: WeightedBags, options: NetworkOptions, progress: Progress | None = None
+) -> NetworkModel:
+    """Return one network, fitted to any bags."""
+    if bags.aggregated and options.hidden:
+        raise InputError(
+            "a network with hidden layers cannot be fitted on aggregated features, because "
+            "f(Σ w x) is not Σ w f(x): set hidden=(), or use a release that keeps the rows of "
+            "its bags (sampled-noisy-wtd-lag)"
+        )
+    training, units = _training(), bags.units(scaled=options.scale_labels)
+    with (progress or quiet)("epochs", options.epochs) as advance:
+        network = training.train(bags, units, options, advance)
+    return _model(bags, options, network.matrices, [network], units.shift, units.scale)
+
+
+def _training() -> Any:
+    """Return the module that trains, which needs torch."""
+    try:
+        from labeldp.learners import training
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        raise MissingExtraError("the neural learner", "torch") from None
+    return training
+
+
+def _model(
+    bags: WeightedBags,
+    options: NetworkOptions,
+    matrices: tuple[Matrix, ...],
+    networks: Sequence[Any],
+    shift: float,
+    scale: float,
+) -> NetworkModel:
+    """Return the model of these matrices; losses are means over the networks still trained."""
+
+    def mean_losses(name: str) -> list[float]:
+        losses = [getattr(network, name) for network in networks]
+        epochs = range(max(map(len, losses)))
+        return [
+            scale**2 * float(np.mean([each[epoch] for each in losses if epoch < len(each)]))
+            for epoch in epochs
+        ]
+
+    was_array, width = bags.features is None and not bags.category_sizes, bags.numbers.shape[1]
+    return NetworkModel(
+        options=options,
+        layers=Layers(bags.category_sizes, matrices),
+        features=bags.features,
+        input="columns" if was_array else "design" if bags.aggregated else "codes",
+        shift=shift,
+        scale=scale,
+        losses=mean_losses("losses"),
+        validation_losses=mean_losses("validation_losses"),
+        best_epoch=max(network.best_epoch for network in networks),
+        row_norm=bags.row_norm,
+        centre=[0.0] * width if was_array else None,
+        spread=[1.0] * width if was_array else None,
+        feature_names=None if bags.features is None else bags.features.names,
+    )
+
+
+# --- labels whose noise is known ---
+
+
+def _fit_average(
+    bags: WeightedBags,
+    std: Array,
+    label_range: tuple[float, float],
+    options: NetworkOptions,
+    progress: Progress | None,
+) -> NetworkModel:
+    """Return the mean of networks that have not seen different labels, as far as these support it.
+
+    All labels together judge, each the network that neither learnt from it nor stopped by it.
+    """
+    training = _training()
+    standard, shift, scale = standardise_labels(bags, std, label_range)
+    units = standard.units(scaled=False)
+    with (progress or quiet)("epochs", options.epochs * options.folds) as advance:
+        networks = training.train_parts(standard, units, options, advance)
+    held_out = np.concatenate([network.held_out for network in networks])
+    outputs = np.concatenate([network.outputs for network in networks])
+    share, gain, gain_error = score_held_out(standard.labels[held_out], outputs)
+    matrices = average_networks([network.matrices for network in networks], share)
+    model = _model(bags, options, matrices, networks, shift, scale)
+    # Per row: as a share of the labels' variance, and in squared label units.
+    r2, r2_error = gain / units.energy, gain_error / units.energy
+    quality = Quality(scale**2 * r2, scale**2 * r2_error, r2, r2_error)
+    return replace(model, share=share, quality=quality)
+
+
+def standardise_labels(
+    bags: WeightedBags, std: Array, label_range: tuple[float, float]
+) -> tuple[WeightedBags, float, float]:
+    """Return bags for g in which every label counts for what it tells, and shift and scale of f.
+
+    Bag j has the label t_j = Σ w f(x) + residuals + noise. With noise of deviation s_j, which is
+    public, and a residual variance v per row, its variance is s_j² + v·Σw². Divided by its root,
+    every label has variance 1, and least squares weighs it by what it tells: the deviations of
+    sampled-noisy-wtd-LAg differ by a factor of a thousand. The shift is the best constant, the
+    scale the deviation √v of single labels about it.
+    """
+    squares = np.square(bags.weights, dtype=np.float64)
+    energy = np.asarray(np.add.reduceat(squares, bags.offsets[:-1]))  # Σw² of each bag
+    shift, variance = _label_moments(bags, std, label_range, energy)
+    scale, spread = math.sqrt(variance), np.sqrt(std**2 + variance * energy)
+    weights = bags.weights * (scale / np.repeat(spread, bags.lengths))
+    standardised = replace(
+        bags,
+        weights=weights.astype(np.float32),
+        labels=(bags.labels - shift * bags.constants) / spread,
+        constants=bags.constants * scale / spread,
+    )
+    return standardised, shift, scale
+
+
+def _label_moments(
+    bags: WeightedBags, std: Array, label_range: tuple[float, float], energy: Array
+) -> tuple[float, float]:
+    """Return the best constant and the variance of labels about it, the range being the prior.
+
+    Labels spread evenly have the middle as mean and Δ²/12 as variance: few noisy labels move
+    neither far from there.
+    """
+    low, high = label_range
+    middle, prior = (low + high) / 2, (high - low) ** 2 / 12
+    least, most = _LEAST_VARIANCE * (high - low) ** 2, (high - low) ** 2 / 4
+    about_middle = bags.labels - middle * bags.constants
+    shift, variance = middle, prior
+    for _ in range(_ROUNDS):
+        precision = 1 / (std**2 + variance * energy)
+        weights = precision * bags.constants
+        mean_precision = float(weights @ bags.constants)
+        shift = middle + float(weights @ about_middle) / (mean_precision + 1 / prior)
+        above = (bags.labels - shift * bags.constants) ** 2 - std**2
+        information = float(np.sum((precision * energy) ** 2))  # E above = variance·energy
+        moment = float((precision**2 * energy) @ above) / information
+        variance = (moment * information / _SCATTER + 1 / prior) / (
+            information / _SCATTER + 1 / prior**2
+        )
+        variance = float(np.clip(variance, least, most))
+    return shift, variance
+
+
+def score_held_out(labels: Array, outputs: Array) -> tuple[float, float, float]:
+    """Return what labels that a network has not seen say of it: share, gain and its error.
+
+    The share α is how much of the outputs to keep, for labels = α·outputs + noise of variance 1:
+    James and Stein's. The gain is by how much the sum of squares is less than the constant's. z is
+    by how many deviations the labels speak for the network. Those of one part taught the networks
+    that the others judge, so that noise which several parts happen to share speaks for them as
+    well: z has a longer tail than a normal number, and up to `_DOUBT` nothing is kept.
+    """
+    length = math.sqrt(float(outputs @ outputs))
+    z = float(labels @ outputs) / length if length > 0 else 0.0
+    if z <= _DOUBT:
+        return 0.0, 0.0, 0.0
+    share = min(1.0, z / length) * (1 - (_DOUBT / z) ** 2)
+    gain = share * (2 * z - share * length) * length
+    return share, gain, 2 * share * length
+
+
+def average_networks(networks: Sequence[tuple[Matrix, ...]], share: float) -> tuple[Matrix, ...]:
+    """Return the network whose output is `share` of the mean of these: they side by side."""
+
+    def scaled(matrix: Matrix, factor: float) -> Matrix:
+        return (matrix * np.float64(factor)).astype(np.float32)
+
+    first, *others = zip(*networks, strict=True)
+    if not others:
+        return (scaled(np.mean(first, axis=0), share),)
+    *middle, last = others
+    joined = [np.hstack(first)]
+    for matrices in middle:  # no network sees another's inputs; the biases are the last row
+        blocks = block_diag(*(matrix[:-1] for matrix in matrices))
+        joined.append(np.vstack([blocks, np.hstack([matrix[-1:] for matrix in matrices])]))
+    outputs = np.vstack([*(matrix[:-1] for matrix in last), sum(matrix[-1:] for matrix in last)])
+    return (*joined, scaled(outputs, share / len(networks)))

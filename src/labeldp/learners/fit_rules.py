@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InputError
 from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
-from labeldp.learners.shrinkage import NoiseScaleMixture, PriorMixture, prior_family
+from labeldp.learners.shrinkage import PriorMixture, prior_family
 
 Array = NDArray[np.float64]
+Range = tuple[float, float]
 
 POSTERIOR_MEAN = "posterior mean"
 _PROBES, _PROBE_STEP = 16, 0.3
@@ -55,8 +56,6 @@ class FitRule:
     """From another b̃ to its b̂, if the rule would choose again."""
     multiplier: float = 0.0
     """Of the penalty that holds the coefficients back, in units of the rows; 0 if none does."""
-    signal: float | None = None
-    """The probability that features explain anything, if the rule weighs that."""
     posterior: Array | None = field(default=None, repr=False)
     """Covariance of b given b̃, if the rule has a prior."""
 
@@ -91,31 +90,20 @@ class FitRule:
         return total / _PROBES
 
 
-@dataclass(frozen=True, eq=False)
 class _CentredColumns:
     """The columns but for the constant, without their part along q0, and their SVD."""
 
-    equations: NoisyNormalEquations
-    constant: int | None
-    mean: Array | None
-    columns: Array
-    left: Array
-    values: Array
-    right: Array
-
-    @classmethod
-    def of(cls, equations: NoisyNormalEquations, constant: int | None) -> _CentredColumns:
-        mean, columns = equations.mean_direction(constant), equations.root
-        if mean is None:
-            constant = None
-        else:
-            others = np.delete(columns, constant or 0, axis=1)
-            columns = others - np.outer(mean, mean @ others)
-        left, values, right = np.linalg.svd(columns, full_matrices=False)
+    def __init__(self, equations: NoisyNormalEquations) -> None:
+        self.root, self.constant = equations.root, equations.constant
+        self.mean, self.columns = equations.mean_direction, equations.root
+        if self.mean is not None:
+            others = np.delete(self.root, self.constant or 0, axis=1)
+            self.columns = others - np.outer(self.mean, self.mean @ others)
+        left, values, right = np.linalg.svd(self.columns, full_matrices=False)
         # Relative to the whole design: without the constant, rounding must not look large.
-        scale = float(np.linalg.norm(equations.root, axis=0).max(initial=0.0))
+        scale = float(np.linalg.norm(self.root, axis=0).max(initial=0.0))
         kept = values > equations.rank_tolerance * max(scale, float(values.max(initial=0.0)))
-        return cls(equations, constant, mean, columns, left[:, kept], values[kept], right[kept])
+        self.left, self.values, self.right = left[:, kept], values[kept], right[kept]
 
     def along_mean(self, estimate: Array) -> Array:
         """Return the part of b̃ that the constant explains."""
@@ -127,37 +115,66 @@ class _CentredColumns:
         """Return slopes with the constant's coefficient; both may be matrices of columns."""
         if self.mean is None or self.constant is None:
             return slopes
-        others = np.delete(self.equations.root, self.constant, axis=1)
-        length = np.linalg.norm(self.equations.root[:, self.constant])
+        others = np.delete(self.root, self.constant, axis=1)
+        length = np.linalg.norm(self.root[:, self.constant])
         own = self.mean @ (estimate - others @ slopes) / length
         return np.insert(slopes, self.constant, own, axis=0)
 
-    def rule(self, slopes: Array, smoother: Array, info: dict[str, Any]) -> FitRule:
-        """Return the rule of these slopes, with the constant that goes with them."""
-        coefficients = self.insert_constant(slopes, self.equations.estimate)
-        if self.mean is not None:
-            smoother = smoother + np.outer(self.mean, self.mean)
-        return FitRule(coefficients, smoother, info)
+
+# --- least squares and ridge ---
 
 
-# --- without a prior ---
+def solution_map(equations: NoisyNormalEquations, penalty: float = 0.0) -> Array:
+    """Return the matrix that turns b̃ into the coefficients of a ridge.
 
-
-def solution_map(equations: NoisyNormalEquations, constant: int | None) -> Array:
-    """Return the matrix that turns b̃ into the coefficients of least squares.
-
-    Where these are not unique they have the least norm, which does not count the constant's.
+    Without a penalty, where these are not unique, they have the least norm, which does not count
+    the constant's.
     """
-    centred = _CentredColumns.of(equations, constant)
-    slopes = (centred.right.T / centred.values) @ centred.left.T
+    centred = _CentredColumns(equations)
+    gains = centred.values / (centred.values**2 + penalty) if penalty else 1 / centred.values
+    slopes = (centred.right.T * gains) @ centred.left.T
     return centred.insert_constant(slopes, np.eye(len(equations.estimate)))
 
 
-def least_squares(equations: NoisyNormalEquations, constant: int | None) -> FitRule:
+def least_squares(equations: NoisyNormalEquations) -> FitRule:
     """Return the fit that nothing holds back."""
-    solve = solution_map(equations, constant)
+    solve = solution_map(equations)
     info = {"rule": "least squares"}
     return FitRule(solve @ equations.estimate, equations.root @ solve, info)
+
+
+def ridge(equations: NoisyNormalEquations, penalty: float) -> FitRule:
+    """Return argmin ‖b̃ − R·r‖² + penalty·‖r‖², the constant free: `Ridge` on all rows."""
+    solve = solution_map(equations, penalty)
+    info = {"rule": "ridge", "penalty": penalty}
+    smoother = equations.root @ solve
+    return FitRule(solve @ equations.estimate, smoother, info, multiplier=penalty)
+
+
+def best_ridge(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
+    """Return the ridge whose predictions come nearest to the posterior mean.
+
+    Under the prior of `posterior_mean` that is the penalty of least expected error. Least
+    estimated risk is a worse guide: where noise dominates it is now and then far too low by chance.
+    """
+    centred, target = _CentredColumns(equations), posterior_mean(equations, label_range).refit
+    assert target is not None
+    values, left = centred.values, centred.left
+    unit = float(np.mean(values**2)) if len(values) else 1.0
+    penalties = np.append(0.0, _PENALTIES * unit)
+    kept = values**2 / (values**2 + penalties[:, None])
+
+    def nearest(estimate: Array) -> tuple[int, Array]:
+        predictions = (kept * (left.T @ estimate)) @ left.T + centred.along_mean(estimate)
+        place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
+        return place, np.asarray(predictions[place])
+
+    place, _ = nearest(equations.estimate)
+    rule = ridge(equations, float(penalties[place]))
+    return replace(rule, refit=lambda other: nearest(other)[1])
+
+
+# --- bounded norm ---
 
 
 def norm_bound(equations: NoisyNormalEquations, radius: float) -> FitRule:
@@ -224,10 +241,7 @@ def _secular_root(values: Array, coordinates: Array, radius: float) -> float:
 
 
 def posterior_mean(
-    equations: NoisyNormalEquations,
-    constant: int | None,
-    label_range: tuple[float, float],
-    degrees: Sequence[int] = (),
+    equations: NoisyNormalEquations, label_range: Range, degrees: Sequence[int] = ()
 ) -> FitRule:
     """Return the posterior mean of theory §10.
 
@@ -237,25 +251,26 @@ def posterior_mean(
     """
     assert equations.rows is not None
     low, high = label_range
-    mean, shift = equations.mean_direction(constant), np.zeros(equations.root.shape[1])
+    mean, constant = equations.mean_direction, equations.constant
+    variance = equations.rows * (high - low) ** 2 / 12
+    mixture = PriorMixture(
+        equations.noise,
+        prior_family(equations.root, mean, constant, degrees),
+        mean,
+        variance,
+        largest=variance / max(1, len(equations.root) - (mean is not None)),
+        radial=equations.radial,
+    )
+    shift = np.zeros(equations.root.shape[1])
     if constant is not None:
         shift[constant] = (low + high) / 2
-    priors = prior_family(equations.root, mean, constant, degrees)
-    variance = equations.rows * (high - low) ** 2 / 12
-    largest = variance / max(1, len(equations.root) - (mean is not None))
-    mixture = NoiseScaleMixture.of(
-        equations.radial,
-        lambda scale: PriorMixture.of(
-            scale * equations.noise, priors, mean, variance, largest=largest
-        ),
-    )
     middle = equations.root @ shift
     posterior = mixture.posterior(equations.estimate - middle)
     info = {
         "rule": POSTERIOR_MEAN,
         "prior": posterior.prior,
         "signal": posterior.signal,
-        "kept_directions": posterior.kept,
+        "kept_directions": float(np.trace(posterior.smoother)),
     }
     models = posterior.models
     if len(models) > 1:
@@ -264,71 +279,69 @@ def posterior_mean(
         np.linalg.lstsq(equations.root, posterior.mean)[0] + shift,
         posterior.smoother,
         info,
-        lambda other: mixture.mean(other - middle) + middle,
-        signal=posterior.signal,
+        refit=lambda other: mixture.mean(other - middle) + middle,
         posterior=posterior.covariance,
     )
 
 
-def _posterior_predictions(
-    equations: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
-) -> Callable[[Array], Array]:
-    refit = posterior_mean(equations, constant, label_range).refit
-    assert refit is not None
-    return refit
+# --- lasso ---
 
 
-# --- penalties ---
+def lasso(equations: NoisyNormalEquations, penalty: float) -> FitRule:
+    """Return argmin ‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: `Lasso` on all rows."""
+    centred, estimate, rows = _CentredColumns(equations), equations.estimate, equations.rows or 1
+    slopes = _lasso_path(centred.columns, estimate, rows, np.array([penalty]), 100_000)[0]
+    # At the optimum no column has a gradient above the penalty.
+    gradient = centred.columns.T @ (estimate - centred.columns @ slopes) / rows
+    slack = 1e-6 * float(np.abs(centred.columns.T @ estimate / rows).max(initial=0.0))
+    if float(np.abs(gradient).max(initial=0.0)) > penalty + slack:
+        raise InputError("the lasso does not settle: columns are too nearly dependent; use a ridge")
+    return _lasso_rule(centred, estimate, penalty, slopes)
 
 
-def _ridge_rule(centred: _CentredColumns, penalty: float) -> FitRule:
-    left, values = centred.left, centred.values
-    kept = values**2 / (values**2 + penalty)
-    slopes = (centred.right.T * (kept / values)) @ (left.T @ centred.equations.estimate)
-    rule = centred.rule(slopes, (left * kept) @ left.T, {"rule": "ridge", "penalty": penalty})
-    return replace(rule, multiplier=penalty)
+def best_lasso(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
+    """Return the lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
+    centred, rows = _CentredColumns(equations), equations.rows
+    target = posterior_mean(equations, label_range).refit
+    assert rows is not None
+    assert target is not None
+
+    def nearest(estimate: Array) -> tuple[float, Array]:
+        largest = float(np.abs(centred.columns.T @ estimate / rows).max(initial=0.0))
+        penalties = largest * _LASSO_SHARES
+        path = _lasso_path(centred.columns, estimate, rows, penalties)
+        misses = path @ centred.columns.T + centred.along_mean(estimate) - target(estimate)
+        place = int(np.argmin(np.square(misses).sum(axis=1)))
+        return float(penalties[place]), path[place]
+
+    def refit(estimate: Array) -> Array:
+        return np.asarray(centred.columns @ nearest(estimate)[1] + centred.along_mean(estimate))
+
+    rule = _lasso_rule(centred, equations.estimate, *nearest(equations.estimate))
+    return replace(rule, refit=refit)
 
 
-def ridge(equations: NoisyNormalEquations, constant: int | None, penalty: float) -> FitRule:
-    """Return argmin ‖b̃ − R·r‖² + penalty·‖r‖², the constant free: `Ridge` on all rows."""
-    return _ridge_rule(_CentredColumns.of(equations, constant), penalty)
-
-
-def best_ridge(
-    equations: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
+def _lasso_rule(
+    centred: _CentredColumns, estimate: Array, penalty: float, slopes: Array
 ) -> FitRule:
-    """Return the ridge whose predictions come nearest to the posterior mean.
-
-    Under the prior of `posterior_mean` that is the penalty of least expected error. Least
-    estimated risk is a worse guide: where noise dominates it is now and then far too low by chance.
-    """
-    centred = _CentredColumns.of(equations, constant)
-    target = _posterior_predictions(equations, constant, label_range)
-    values, left = centred.values, centred.left
-    unit = float(np.mean(values**2)) if len(values) else 1.0
-    penalties = np.append(0.0, _PENALTIES * unit)
-    kept = values**2 / (values**2 + penalties[:, None])
-
-    def nearest(estimate: Array) -> tuple[int, Array]:
-        predictions = (kept * (left.T @ estimate)) @ left.T + centred.along_mean(estimate)
-        place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
-        return place, np.asarray(predictions[place])
-
-    place, _ = nearest(equations.estimate)
-    rule = _ridge_rule(centred, float(penalties[place]))
-    return replace(rule, refit=lambda other: nearest(other)[1])
+    """Return the rule; where b̂ is smooth it moves as least squares on the columns it keeps."""
+    basis = np.linalg.qr(centred.columns[:, slopes != 0])[0]
+    smoother = basis @ basis.T
+    if centred.mean is not None:
+        smoother += np.outer(centred.mean, centred.mean)
+    kept = int(np.count_nonzero(slopes))
+    info = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
+    coefficients = centred.insert_constant(slopes, estimate)
+    return FitRule(coefficients, smoother, info, multiplier=penalty)
 
 
 def _lasso_path(
-    centred: _CentredColumns, estimate: Array, penalties: Array, max_iter: int = 1000
+    columns: Array, estimate: Array, rows: int, penalties: Array, max_iter: int = 1000
 ) -> Array:
     """Return the slopes for falling penalties, a row each: argmin ‖b̃ − B·r‖²/2n + λ‖r‖₁."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import lasso_path  # late: it is slow to import, few fits need it
 
-    rows = centred.equations.rows
-    assert rows is not None
-    columns = centred.columns
     if not columns.shape[1]:
         return np.zeros((len(penalties), 0))
     gram, moment = columns.T @ columns / rows, columns.T @ estimate / rows
@@ -352,48 +365,3 @@ def _lasso_path(
         if np.array_equal(np.sign(exact), signs):
             row[kept] = exact
     return path
-
-
-def _lasso_rule(centred: _CentredColumns, penalty: float, slopes: Array) -> FitRule:
-    """Return the rule; where b̂ is smooth it moves as least squares on the columns it keeps."""
-    basis = np.linalg.qr(centred.columns[:, slopes != 0])[0]
-    kept = int(np.count_nonzero(slopes))
-    info = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
-    return replace(centred.rule(slopes, basis @ basis.T, info), multiplier=penalty)
-
-
-def lasso(equations: NoisyNormalEquations, constant: int | None, penalty: float) -> FitRule:
-    """Return argmin ‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: `Lasso` on all rows."""
-    centred = _CentredColumns.of(equations, constant)
-    slopes = _lasso_path(centred, equations.estimate, np.array([penalty]), 100_000)[0]
-    # At the optimum no column has a gradient above the penalty.
-    moment, rest = (
-        centred.columns.T @ part / (equations.rows or 1)
-        for part in (equations.estimate, equations.estimate - centred.columns @ slopes)
-    )
-    slack = 1e-6 * float(np.abs(moment).max(initial=0.0))
-    if float(np.abs(rest).max(initial=0.0)) > penalty + slack:
-        raise InputError("the lasso does not settle: columns are too nearly dependent; use a ridge")
-    return _lasso_rule(centred, penalty, slopes)
-
-
-def best_lasso(
-    equations: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
-) -> FitRule:
-    """Return the lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
-    centred, rows = _CentredColumns.of(equations, constant), equations.rows
-    assert rows is not None
-    target = _posterior_predictions(equations, constant, label_range)
-
-    def nearest(estimate: Array) -> tuple[float, Array]:
-        moment = centred.columns.T @ estimate / rows
-        penalties = float(np.abs(moment).max(initial=0.0)) * _LASSO_SHARES
-        path = _lasso_path(centred, estimate, penalties)
-        misses = path @ centred.columns.T + centred.along_mean(estimate) - target(estimate)
-        place = int(np.argmin(np.square(misses).sum(axis=1)))
-        return float(penalties[place]), path[place]
-
-    def refit(estimate: Array) -> Array:
-        return np.asarray(centred.columns @ nearest(estimate)[1] + centred.along_mean(estimate))
-
-    return replace(_lasso_rule(centred, *nearest(equations.estimate)), refit=refit)

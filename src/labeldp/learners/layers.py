@@ -8,16 +8,13 @@ layer's matrix includes its bias, here as the last row, and one norm bounds both
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.data.batches import take_rows
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 
@@ -49,12 +46,11 @@ class RowEncoder:
     constant is the network's own bias.
     """
 
-    features: FeatureMap
     level_codes: tuple[Codes, ...]
     """Per category: the code of every level among the kept ones, −1 for a pruned one."""
     sizes: tuple[int, ...]
     """Per category: how many levels are kept."""
-    numbers: tuple[int, ...]
+    numbers: list[int]
     """Kept columns of `Encoded.numbers`."""
     scales: NDArray[np.float64]
 
@@ -65,9 +61,8 @@ class RowEncoder:
         blocks = [is_kept[place] for place in features.category_blocks]
         codes = (np.where(block, np.cumsum(block) - 1, -1) for block in blocks)
         columns = features.number_columns
-        numbers = tuple(index for index, column in enumerate(columns) if is_kept[column])
+        numbers = [index for index, column in enumerate(columns) if is_kept[column]]
         return cls(
-            features,
             tuple(each.astype(np.int32) for each in codes),
             tuple(int(block.sum()) for block in blocks),
             numbers,
@@ -77,33 +72,10 @@ class RowEncoder:
     def rows(self, encoded: Encoded) -> tuple[Codes, NDArray[np.float64]]:
         """Return codes (rows × categories) and design values of the numbers (rows × numbers)."""
         codes = np.empty((encoded.rows, len(self.sizes)), dtype=np.int32)
-        for index, (table, levels) in enumerate(
-            zip(self.level_codes, encoded.categories, strict=True)
-        ):
+        tables = zip(self.level_codes, encoded.categories, strict=True)
+        for index, (table, levels) in enumerate(tables):
             codes[:, index] = table[levels]
-        return codes, encoded.numbers[:, list(self.numbers)] * self.scales
-
-    def batches(self, frame: Any) -> Iterator[tuple[Codes, NDArray[np.float64]]]:
-        """Yield codes and numbers of a table or frame, a batch of rows at a time."""
-        for batch in self.features.batches(frame):
-            yield self.rows(self.features.encode(batch))
-
-    def whole(self, frame: Any) -> tuple[Codes, Matrix]:
-        """Return codes and numbers of all rows of a table or frame."""
-        parts = list(self.batches(frame))
-        codes = [np.empty((0, len(self.sizes)), dtype=np.int32), *(part[0] for part in parts)]
-        numbers = [np.empty((0, len(self.numbers))), *(part[1] for part in parts)]
-        return np.concatenate(codes), np.concatenate(numbers).astype(np.float32)
-
-    def take(
-        self, batches: Iterator[pa.RecordBatch], row_numbers: NDArray[np.int64]
-    ) -> tuple[Codes, Matrix]:
-        """Return codes and numbers of rows by their increasing numbers; reads every batch."""
-        codes = np.empty((len(row_numbers), len(self.sizes)), dtype=np.int32)
-        numbers = np.empty((len(row_numbers), len(self.numbers)), dtype=np.float32)
-        for places, batch in take_rows(batches, row_numbers, self.features.rows):
-            codes[places], numbers[places] = self.rows(self.features.encode(batch))
-        return codes, numbers
+        return codes, encoded.numbers[:, self.numbers] * self.scales
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,25 +138,6 @@ def _times(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np
     if matrix.shape[1] == 1:
         return row_products(rows, matrix[:, 0])[:, None]
     return np.asarray(rows @ matrix)
-
-
-def average_networks(networks: Sequence[tuple[Matrix, ...]], share: float) -> tuple[Matrix, ...]:
-    """Return the network whose output is `share` of the mean of these: they side by side."""
-    from scipy.linalg import block_diag  # late: a model predicts without SciPy
-
-    def scaled(matrix: Matrix, factor: float) -> Matrix:
-        return (matrix * np.float64(factor)).astype(np.float32)
-
-    first, *others = zip(*networks, strict=True)
-    if not others:
-        return (scaled(np.mean(first, axis=0), share),)
-    *middle, last = others
-    joined = [np.hstack(first)]
-    for matrices in middle:  # no network sees another's inputs; the biases are the last row
-        blocks = block_diag(*(matrix[:-1] for matrix in matrices))
-        joined.append(np.vstack([blocks, np.hstack([matrix[-1:] for matrix in matrices])]))
-    outputs = np.vstack([*(matrix[:-1] for matrix in last), sum(matrix[-1:] for matrix in last)])
-    return (*joined, scaled(outputs, share / len(networks)))
 
 
 def output_bound(radius: float, layers: int) -> float:

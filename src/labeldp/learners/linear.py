@@ -1,9 +1,10 @@
 """Fit a linear model to one release, to several, or to plain rows.
 
     1. what the release says, as normal equations with noise          -> `normal_equations`
-    2. the coefficients that predict, by the rule that options ask for -> `_choose_rule`
+    2. the coefficients that predict, by the rule that options ask for -> `fit_rules`
     3. the coefficients for inference, never shrunk, with intervals    -> `_coefficients`
-    4. how good predictions are, and their course along each column    -> `quality`, `effects`
+    4. how good predictions are                                        -> `estimate_quality`
+    5. how predictions move with each column                           -> `_effects`
 
 All of it is post-processing: it costs no privacy.
 """
@@ -13,104 +14,150 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from scipy.special import ndtr
 
+from labeldp.arrow_util import arrow_numbers, arrow_words
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
+from labeldp.features.columns import NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import fit_rules
-from labeldp.learners.effects import PredictionErrors, mean_row, trace_effects
 from labeldp.learners.fit_rules import FitRule
-from labeldp.learners.models import (
-    RELEASE_FIELDS,
-    Coefficient,
-    LinearModel,
-    LinearOptions,
-    Quality,
-)
+from labeldp.learners.models import Coefficient, Effect, LinearModel, LinearOptions, Quality
 from labeldp.learners.normal_equations import (
     Array,
     Columns,
     NoisyNormalEquations,
+    NoisyValue,
     bag_equations,
+    joint_equations,
     plain_equations,
+    quadratic_error,
     row_equations,
     sketch_equations,
+    square_norm,
     sum_equations,
 )
-from labeldp.learners.quality import estimate_quality
-from labeldp.learners.several import joint_equations
 from labeldp.release.label_model import BagLabels, RowLabels, SumLabels
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
 
-
-@dataclass(frozen=True)
-class _Task:
-    """What is to be fitted: which columns of which feature map, and with which options."""
-
-    features: FeatureMap
-    """Of the columns that were asked for."""
-    used: Columns
-    """Which of these are fitted: all but the constant, if there is to be no intercept."""
-    options: LinearOptions
-    label_range: tuple[float, float]
-
-    @classmethod
-    def of(
-        cls, features: FeatureMap, options: LinearOptions, label_range: tuple[float, float]
-    ) -> tuple[_Task, Columns]:
-        """Return the task, and which columns of the whole map it fits."""
-        whole = np.ones(len(features.names), dtype=bool)
-        if options.columns is not None:
-            features, whole = features.select(options.columns)
-        used = np.ones(len(features.names), dtype=bool)
-        if features.constant is not None and not options.fit_intercept:
-            used[features.constant] = False
-        columns = whole.copy()
-        columns[whole] = used
-        return cls(features, used, options, label_range), columns
-
-    @property
-    def constant(self) -> int | None:
-        """The place of the constant among the columns that are fitted."""
-        return self.features.constant if self.options.fit_intercept else None
-
-    @property
-    def degrees(self) -> list[int]:
-        """In which sub-model each of these columns comes first: 0 is linear."""
-        pairs = zip(self.features.degrees, self.used, strict=True)
-        return [degree for degree, is_used in pairs if is_used]
+MAX_COLUMNS = 1000
+"""With more columns a fit takes long, and `release_quality` returns nothing."""
+POINTS = 33
+"""Values of a number at which predictions are shown."""
+MAX_LEVELS = 40
+_RELEASE_FIELDS = ("mechanism", "epsilon", "delta", "rows", "bags")
+"""What a model records of a release."""
 
 
 def fit_release(
-    release: Release | Sequence[Release], source: Source | None, options: LinearOptions
+    releases: Sequence[Release], source: Source | None, options: LinearOptions
 ) -> LinearModel:
     """Return the fit of a release, or of several of different rows.
 
     A release of labels alone names rows, whose features are read from the source.
     """
-    options = options.checked()
-    releases = tuple(release) if isinstance(release, Sequence) else (release,)
     if not releases:
         raise InputError("there is no release to fit; give one or more")
     with refuse_contradictions():
         facts = tuple(map(_release_facts, releases))
-        ends = np.array([each.certificate["label_range"] for each in releases], dtype=np.float64)
-        label_range = float(ends[:, 0].min()), float(ends[:, 1].max())
-        if len(releases) > 1:
-            equations, features = joint_equations(releases)
-            task, columns = _Task.of(features, options, label_range)
-            equations = equations.select(columns)
-        else:
-            task, columns = _Task.of(releases[0].features, options, label_range)
-            equations = _release_equations(releases[0], source, columns, options)
-        return _fit(task, equations, facts)
+        equations, features, used, label_range = _equations(releases, source, options)
+        rule = _choose_rule(equations, options, label_range, features, used)
+        fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
+        names, to_original = features.to_original_units()
+        coef, intercept, constant = np.zeros(len(used)), 0.0, equations.constant
+        coef[used] = rule.coefficients
+        if constant is not None:  # predictions are design @ coef + intercept
+            intercept, coef[constant] = float(coef[constant]), 0.0
+        residual_ms, dof = _residual(equations, rule)
+        transform = to_original[:, used]
+        return LinearModel(
+            options=options,
+            coef=coef,
+            intercept=intercept,
+            coefficients=_coefficients(equations, rule, names, transform, options.confidence),
+            residual_ms=residual_ms,
+            dof=dof,
+            multiplier=rule.multiplier,
+            features=features,
+            feature_names=features.names,
+            rule=rule.info,
+            label_range=label_range,
+            quality=estimate_quality(equations, rule),
+            releases=facts,
+            effects=_effects(fitted_map, equations, rule),
+        )
+
+
+def fit_rows(
+    rows: Array, labels: Array, options: LinearOptions, names: tuple[str, ...] | None
+) -> LinearModel:
+    """Return the fit of plain rows, as of any regression; columns without names are x0, x1, …."""
+    only_releases = {
+        "`shrink=True`": options.shrink,
+        "`lasso`": options.lasso != 0,
+        '`penalty="auto"`': options.penalty == "auto",
+        "`columns`": options.columns is not None,
+    }
+    for name, is_set in only_releases.items():
+        if is_set:
+            raise InputError(
+                f"{name} needs a release whose noise is known; leave it out on plain rows"
+            )
+    added = int(options.fit_intercept)
+    design = np.hstack([np.ones((len(rows), added)), rows])
+    equations = plain_equations(design, labels, 0 if added else None)
+    if options.max_norm is not None:
+        rule = fit_rules.norm_bound(equations, options.max_norm)
+    elif options.penalty != 0:
+        rule = fit_rules.ridge(equations, float(options.penalty))
+    else:
+        rule = fit_rules.least_squares(equations)
+    columns = names or tuple(f"x{column}" for column in range(rows.shape[1]))
+    shown, transform = ("intercept",) * added + columns, np.eye(added + len(columns))
+    residual_ms, dof = _residual(equations, rule)
+    return LinearModel(
+        options=options,
+        coef=rule.coefficients[added:],
+        intercept=float(rule.coefficients[0]) if added else 0.0,
+        coefficients=_coefficients(equations, rule, shown, transform, options.confidence),
+        residual_ms=residual_ms,
+        dof=dof,
+        multiplier=rule.multiplier,
+        features=None,
+        feature_names=names,
+        rule=rule.info,
+        label_range=None,
+    )
+
+
+def release_quality(release: Release, source: Source | None = None) -> Quality | None:
+    """Return how good the default fit of a release is, from the release alone.
+
+    This is what `labeldp release` prints. It needs the normal equations (one reading of the
+    release; of the table's features too, if the release holds only labels of its rows) and a few
+    products of small matrices. None where the release does not show its noise or has very many
+    columns.
+    """
+    shows_noise = release.aggregates_features or release.holds_rows
+    if not shows_noise or len(release.features.names) > MAX_COLUMNS:
+        return None
+    options = LinearOptions()
+    try:
+        equations, features, used, label_range = _equations([release], source, options)
+    except InputError:  # too few aggregates for a fit
+        return None
+    return estimate_quality(
+        equations, _choose_rule(equations, options, label_range, features, used)
+    )
 
 
 @contextmanager
@@ -129,12 +176,40 @@ def refuse_contradictions() -> Iterator[None]:
 
 def _release_facts(release: Release) -> dict[str, Any]:
     """Return what a summary says of a release, if its certificate holds numbers there."""
-    facts = {name: release.certificate.get(name) for name in RELEASE_FIELDS}
+    facts = {name: release.certificate.get(name) for name in _RELEASE_FIELDS}
     for name, value in facts.items():  # nobody may have verified the release
         kind = str if name == "mechanism" else Real
         if value is not None and not isinstance(value, kind):
             raise ReleaseError(f"certificate: {name} is malformed; get the release anew")
     return facts
+
+
+# --- equations and rule ---
+
+
+def _equations(
+    releases: Sequence[Release], source: Source | None, options: LinearOptions
+) -> tuple[NoisyNormalEquations, FeatureMap, Columns, tuple[float, float]]:
+    """Return the equations, the map of the columns asked for, which of these are fitted, the range.
+
+    All are fitted but for the constant, if there is to be no intercept.
+    """
+    joint, features = None, releases[0].features
+    if len(releases) > 1:
+        joint, features = joint_equations(releases)
+    columns = np.ones(len(features.names), dtype=bool)
+    if options.columns is not None:
+        features, columns = features.select(options.columns)
+    used = np.ones(len(features.names), dtype=bool)
+    if features.constant is not None and not options.fit_intercept:
+        used[features.constant] = False
+    columns[columns] = used
+    if joint is None:
+        equations = _release_equations(releases[0], source, columns, options)
+    else:
+        equations = joint.select(columns)
+    ends = np.array([each.certificate["label_range"] for each in releases], dtype=np.float64)
+    return equations, features, used, (float(ends[:, 0].min()), float(ends[:, 1].max()))
 
 
 def _release_equations(
@@ -166,77 +241,45 @@ def _release_equations(
         equations = bag_equations(release, labels, source, columns)
     else:
         equations = sketch_equations(release, labels, columns)
-    if not equations.knows_noise and chooses:
+    if not equations.knows_noise and (chooses or not options.is_penalised):
         raise InputError(
-            "as many aggregates as columns do not show how noisy they are; publish more `bags`"
-        )
-    if not (equations.knows_noise or options.is_penalised):
-        raise InputError(
-            f"least squares needs more aggregates than columns: {release.bags} for "
+            f"the fit needs more aggregates than columns: {release.bags} for "
             f"{len(equations.estimate)} independent columns; publish more, or set a penalty or a "
             "norm bound"
         )
     return equations
 
 
-def _fit(
-    task: _Task, equations: NoisyNormalEquations, releases: tuple[dict[str, Any], ...]
-) -> LinearModel:
-    """Return the model of normal equations."""
-    features, options = task.features, task.options
-    rule = _choose_rule(task, equations)
-    names, to_original = features.to_original_units()
-    errors = PredictionErrors.of(equations, rule) if equations.knows_noise else None
-    fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(task.used)])
-    coef, intercept = np.zeros(len(task.used)), 0.0
-    coef[task.used] = rule.coefficients
-    if task.constant is not None:  # predictions are design @ coef + intercept
-        intercept, coef[task.constant] = float(coef[task.constant]), 0.0
-    residual_ms, dof = _residual(equations, rule)
-    return LinearModel(
-        options=options,
-        coef=coef,
-        intercept=intercept,
-        coefficients=_coefficients(
-            equations, rule, task.constant, names, to_original[:, task.used], options.confidence
-        ),
-        residual_ms=residual_ms,
-        dof=dof,
-        multiplier=rule.multiplier,
-        features=features,
-        feature_names=features.names,
-        rule=rule.info,
-        label_range=task.label_range,
-        quality=estimate_quality(equations, rule, task.constant),
-        releases=releases,
-        effects=trace_effects(
-            fitted_map, rule.coefficients, errors, mean_row(equations, task.constant)
-        ),
-    )
-
-
-def _choose_rule(task: _Task, equations: NoisyNormalEquations) -> FitRule:
+def _choose_rule(
+    equations: NoisyNormalEquations,
+    options: LinearOptions,
+    label_range: tuple[float, float],
+    features: FeatureMap,
+    used: Columns,
+) -> FitRule:
     """Return the coefficients that predict, by the rule that the options ask for."""
-    options, constant = task.options, task.constant
     if options.lasso == "auto":
-        return fit_rules.best_lasso(equations, constant, task.label_range)
+        return fit_rules.best_lasso(equations, label_range)
     if options.lasso > 0:
-        return fit_rules.lasso(equations, constant, options.lasso)
+        return fit_rules.lasso(equations, options.lasso)
     if options.penalty == "auto":
-        return fit_rules.best_ridge(equations, constant, task.label_range)
+        return fit_rules.best_ridge(equations, label_range)
     if options.penalty > 0:
-        return fit_rules.ridge(equations, constant, options.penalty)
+        return fit_rules.ridge(equations, options.penalty)
     if options.max_norm is not None:
         return fit_rules.norm_bound(equations, options.max_norm)
     if options.shrink is False or equations.noise_estimate is not None:
-        return fit_rules.least_squares(equations, constant)
-    return fit_rules.posterior_mean(equations, constant, task.label_range, task.degrees)
+        return fit_rules.least_squares(equations)
+    degrees = np.array(features.degrees, dtype=int)[used]
+    return fit_rules.posterior_mean(equations, label_range, degrees.tolist())
+
+
+# --- inference ---
 
 
 def _coefficients(
     equations: NoisyNormalEquations,
     rule: FitRule,
-    constant: int | None,
     names: Sequence[str],
     transform: Array,
     confidence: float,
@@ -249,32 +292,25 @@ def _coefficients(
     sampling are those of the fit with all labels, σ²(XᵀX)⁻¹ (theory §10).
     """
     if rule.multiplier != 0 or not equations.knows_noise:
-        values = transform @ rule.coefficients
+        values = (transform @ rule.coefficients).tolist()
         return tuple(
-            Coefficient(name, float(value), None, None)
-            for name, value in zip(names, values, strict=True)
+            Coefficient(name, value, None, None) for name, value in zip(names, values, strict=True)
         )
-    solve = transform @ fit_rules.solution_map(equations, constant)
+    solve = transform @ fit_rules.solution_map(equations)
+    values = solve @ equations.estimate
     privacy = np.linalg.norm(solve @ equations.spread, axis=1)
-    sampling, variance = None, equations.residual_variance
-    if variance is not None:
-        sampling = math.sqrt(variance) * np.linalg.norm(solve, axis=1)
     reach = equations.deviations(confidence) * privacy
-    entries = []
-    for place, (name, number) in enumerate(zip(names, solve @ equations.estimate, strict=True)):
-        value, by = float(number), float(reach[place])
-        privacy_error = sampling_error = total_error = None
-        if equations.rows is not None:  # else the scatter about the fit is not privacy's alone
-            privacy_error = float(privacy[place])
-        if sampling is not None:
-            sampling_error = float(sampling[place])
-            total_error = math.hypot(privacy[place], sampling[place])
-        entries.append(
-            Coefficient(
-                name, value, value - by, value + by, privacy_error, sampling_error, total_error
-            )
-        )
-    return tuple(entries)
+    # Without the rows of a table the scatter about the fit is not privacy's alone.
+    unknown = [None] * len(names)
+    errors = unknown if equations.rows is None else privacy.tolist()
+    sampling = total = unknown
+    if equations.residual_variance is not None:
+        deviation = math.sqrt(equations.residual_variance)
+        sampling = (deviation * np.linalg.norm(solve, axis=1)).tolist()
+        total = np.hypot(privacy, sampling).tolist()
+    ends = (values - reach).tolist(), (values + reach).tolist()
+    entries = zip(names, values.tolist(), *ends, errors, sampling, total, strict=True)
+    return tuple(Coefficient(*entry) for entry in entries)
 
 
 def _residual(equations: NoisyNormalEquations, rule: FitRule) -> tuple[float, float]:
@@ -296,70 +332,144 @@ def _residual(equations: NoisyNormalEquations, rule: FitRule) -> tuple[float, fl
     return (total / dof if dof > 0 else math.nan), dof
 
 
-def fit_rows(
-    rows: Array, labels: Array, options: LinearOptions, names: tuple[str, ...] | None
-) -> LinearModel:
-    """Return the fit of plain rows, as of any regression; columns without names are x0, x1, …."""
-    options = options.checked()
-    only_releases = {
-        "`shrink=True`": options.shrink,
-        "`lasso`": options.lasso != 0,
-        '`penalty="auto"`': options.penalty == "auto",
-        "`columns`": options.columns is not None,
-    }
-    for name, is_set in only_releases.items():
-        if is_set:
-            raise InputError(
-                f"{name} needs a release whose noise is known; leave it out on plain rows"
-            )
-    constant = 0 if options.fit_intercept else None
-    added = int(options.fit_intercept)
-    equations = plain_equations(np.hstack([np.ones((len(rows), added)), rows]), labels)
-    if options.max_norm is not None:
-        rule = fit_rules.norm_bound(equations, options.max_norm)
-    elif options.penalty != 0:
-        rule = fit_rules.ridge(equations, constant, float(options.penalty))
-    else:
-        rule = fit_rules.least_squares(equations, constant)
-    columns = names or tuple(f"x{column}" for column in range(rows.shape[1]))
-    shown, transform = ("intercept",) * added + columns, np.eye(added + len(columns))
-    residual_ms, dof = _residual(equations, rule)
-    return LinearModel(
-        options=options,
-        coef=rule.coefficients[added:],
-        intercept=float(rule.coefficients[0]) if added else 0.0,
-        coefficients=_coefficients(equations, rule, constant, shown, transform, options.confidence),
-        residual_ms=residual_ms,
-        dof=dof,
-        multiplier=rule.multiplier,
-        features=None,
-        feature_names=names,
-        rule=rule.info,
-        label_range=None,
+# --- quality ---
+
+
+def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality | None:
+    """Return the quality of a rule's predictions for the rows of the release.
+
+    The constant predictor (the mean of all labels) misses ‖b‖² − (q0·b)² more than the fit with all
+    labels, and predictions b̂ miss ‖b̂ − b‖² more. Both have unbiased estimates (the choice of a
+    rule makes the second a little too small), and their difference says how much better the
+    predictions are than the constant, whatever the residual is. R² needs the residual too: a
+    release may publish it with noise (theory §6.2).
+
+    It is None if no column is the constant, or if the release does not show its noise or says
+    nothing of all rows.
+    """
+    mean, rows = equations.mean_direction, equations.rows
+    if mean is None or rows is None or not equations.knows_noise:
+        return None
+    estimate, spread = equations.estimate, equations.spread
+    slopes = estimate - mean * (mean @ estimate)
+    slope_spread = spread - np.outer(mean, mean @ spread)
+    explained = square_norm(slopes, slope_spread)
+    # ‖b‖² − (q0·b)² − ‖b̂ − b‖² is a quadratic form of b̃; its half gradient and matrix give the
+    # error, to which the choice of the rule adds its own.
+    prediction = rule.prediction(equations)
+    rest = np.eye(len(mean)) - rule.smoother
+    gradient = slopes - rest.T @ (estimate - prediction)
+    form = slope_spread.T @ slope_spread - (rest @ spread).T @ (rest @ spread)
+    risk, error = rule.risk(equations), quadratic_error(spread.T @ gradient, form)
+    gain = NoisyValue(explained.value - risk.value, math.hypot(error, risk.error))
+    quality = Quality(gain.value / rows, gain.error / rows, signal=rule.info.get("signal"))
+    if rule.posterior is not None:
+        # The probability that 2·b̂·b < ‖b̂‖², both without their means, by the posterior of b
+        # about b̂: then ‖b̂ − b‖² is more than ‖b‖², which the constant misses.
+        slopes = prediction - mean * (mean @ prediction)
+        deviation = math.sqrt(max(0.0, float(slopes @ rule.posterior @ slopes)))
+        worse = float(ndtr(-0.5 * float(slopes @ slopes) / deviation)) if deviation else 0.5
+        quality = replace(quality, worse=worse)
+    residual, columns = equations.residual_ss, len(estimate)
+    if residual is None or not residual.is_clear:
+        return quality
+    total = residual.value + max(0.0, explained.value, gain.value)
+    total_error = math.hypot(residual.error, explained.error)
+    r2, dof = gain.value / total, max(1, rows - columns)
+    residual_std = math.sqrt(residual.value / dof)
+    excess = float(np.sum(spread**2)) / residual.value
+    return replace(
+        quality,
+        r2=r2,
+        r2_error=math.hypot(gain.error, r2 * total_error) / total,
+        all_labels_r2=1 - residual.value / total,
+        residual_std=residual_std,
+        residual_std_error=residual.error / (2 * residual_std * dof),
+        privacy_ratio=math.sqrt(excess * dof / columns),  # τ_stat of theory §10
     )
 
 
-MAX_COLUMNS = 1000
-"""With more columns a fit takes long, and a release says nothing of its own use."""
+# --- effects ---
 
 
-def release_quality(release: Release, source: Source | None = None) -> Quality | None:
-    """Return how good the default fit of a release is, from the release alone.
+def _effects(
+    features: FeatureMap, equations: NoisyNormalEquations, rule: FitRule
+) -> tuple[Effect, ...]:
+    """Return how predictions move with each column while the others stay at typical values.
 
-    This is what `labeldp release` prints. It fits no model: it needs the normal equations (one
-    reading of the release; of the table's features too, if the release holds only labels of its
-    rows) and a few products of small matrices. None where the release does not show its noise or
-    has very many columns.
+    The rows are made up from the feature map, which is public: means of numbers, the commonest
+    level of every category. With D their design and F a root of the covariance of the coefficients,
+    the standard errors of predictions are the norms of the rows of D·F: from privacy alone, and
+    with the sampling of rows where the residual is known (theory §10).
     """
-    shows_noise = release.aggregates_features or release.holds_rows
-    if not shows_noise or len(release.features.names) > MAX_COLUMNS:
-        return None
-    low, high = release.certificate["label_range"]
-    options = LinearOptions()
-    task, columns = _Task.of(release.features, options, (float(low), float(high)))
-    try:
-        equations = _release_equations(release, source, columns, options)
-    except InputError:  # too few aggregates for a fit
-        return None
-    rule = _choose_rule(task, equations)
-    return estimate_quality(equations, rule, task.constant)
+    privacy_root = sampling_root = None
+    if equations.knows_noise:
+        inverse, variance = np.linalg.pinv(equations.root), equations.residual_variance
+        values, vectors = np.linalg.eigh(rule.covariance(equations))
+        privacy_root = inverse @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        sampling_root = None if variance is None else math.sqrt(variance) * inverse
+    shares = None  # XᵀX has the sum of rows in the row of the constant
+    if equations.constant is not None and equations.rows is not None:
+        constant = equations.root[:, equations.constant]
+        shares = equations.root.T @ constant / equations.rows
+    typical: dict[str, Any] = {
+        column.name: _raw_value(column, column.imputed) for column in features.numeric
+    }
+    for place, category in enumerate(features.categorical):
+        typical[category.name] = _commonest_level(features, place, shares)
+    grids: dict[str, tuple[Sequence[Any], list[Any]]] = {}  # values as shown, and raw
+    for column in features.numeric:  # evenly spaced in what enters the design
+        low, high = column.entering_range
+        numbers = [_raw_value(column, float(value)) for value in np.linspace(low, high, POINTS)]
+        grids[column.name] = numbers, numbers
+    for category in features.categorical:
+        levels = list(category.levels[:MAX_LEVELS])
+        if levels:
+            grids[category.name] = category.labels[: len(levels)], levels
+    effects = []
+    for name, (shown, raw) in grids.items():
+        design = features.design(_typical_rows(features, typical, name, raw))
+        predictions = tuple((design @ rule.coefficients).tolist())
+        privacy = total = None
+        if privacy_root is not None:
+            errors = np.linalg.norm(design @ privacy_root, axis=1)
+            privacy = tuple(errors.tolist())
+            if sampling_root is not None:
+                sampling = np.linalg.norm(design @ sampling_root, axis=1)
+                total = tuple(np.hypot(errors, sampling).tolist())
+        effects.append(Effect(name, tuple(shown), predictions, privacy, total))
+    return tuple(effects)
+
+
+def _raw_value(column: NumericColumn, entering: float) -> float:
+    """Return the number itself, of which the logarithm may enter the design."""
+    return math.copysign(math.expm1(abs(entering)), entering) if column.log else entering
+
+
+def _commonest_level(features: FeatureMap, place: int, mean: Array | None) -> str | None:
+    """Return the level with most rows, or the first if the mean design row is not known."""
+    column = features.categorical[place]
+    if mean is None or not column.levels:
+        return column.levels[0] if column.levels else None
+    kept = features.kept_places[features.category_blocks[place]]
+    shares = np.where(kept >= 0, mean[kept], np.nan)
+    pruned = np.isnan(shares)  # a level without a column has what the others leave
+    shares[pruned] = (1 - np.nansum(shares)) / max(1, int(pruned.sum()))
+    return column.levels[int(np.argmax(shares[: len(column.levels)]))]
+
+
+def _typical_rows(
+    features: FeatureMap, typical: dict[str, Any], name: str, raw: list[Any]
+) -> pa.Table:
+    """Return typical rows, one for each of these values of one column."""
+    numbers = {column.name for column in features.numeric}
+    arrays = {}
+    for column in features.columns:
+        values = raw if column == name else [typical[column]] * len(raw)
+        if column in numbers:
+            arrays[column] = arrow_numbers(np.array(values))
+        elif None in values:  # a category without levels of its own
+            arrays[column] = pa.nulls(len(values), pa.string())
+        else:
+            arrays[column] = arrow_words(values, pa.string())
+    return pa.table(arrays)

@@ -4,15 +4,22 @@
     NetworkModel   the matrices of a ReLU network
     load_model     reads either from its file
 
-Predicting imports neither scikit-learn nor SciPy nor torch. How models are learnt stands in
-`linear` and `network`.
+A file is a JSON document with exact floats. Where a model has arrays, it is a NumPy .npz that holds
+the document's text as the bytes of `header`; it is not compressed, so it cannot unfold into more
+than it is, and nothing is pickled. A seal (SHA-256 over all fields and arrays) makes an altered
+model fail to load instead of predicting something else.
+
+Predicting imports neither scikit-learn nor SciPy nor torch.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import zipfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -31,24 +38,25 @@ from labeldp.errors import (
     to_bool,
     to_float,
     to_int,
+    to_path,
     to_range,
     to_str_tuple,
 )
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.layers import Layers, Matrix, RowEncoder, row_products
-from labeldp.learners.model_file import (
-    DAMAGE,
-    VERSION,
-    Arrays,
-    Document,
-    check_header,
-    read_document,
-    seal_of,
-    write_document,
-)
+from labeldp.io_util import json_digest, new_path, parse_json, path_problem
+from labeldp.learners.layers import Layers, RowEncoder, row_products
 
 Array = NDArray[np.float64]
 Penalty = float | Literal["auto"]
+
+VERSION = 1
+MAX_RISK = 0.05
+"""Largest probability of being worse than a constant at which predictions count as useful."""
+_DAMAGE = (
+    OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError,
+    MemoryError, RuntimeError, zipfile.BadZipFile,
+)  # fmt: skip
+"""Whatever reading a damaged file may raise."""
 
 
 # --- parts of a model ---
@@ -99,15 +107,11 @@ class Effect:
         return cls(**entry | lists)
 
 
-MAX_RISK = 0.05
-"""Largest probability of being worse than a constant at which predictions count as useful."""
-
-
 @dataclass(frozen=True)
 class Quality:
     """How good predictions for the rows of the release are, before they are clipped.
 
-    It is estimated from the release alone (`quality.py`). Every `…_error` is a standard deviation.
+    It is estimated from the release alone. Every `…_error` is a standard deviation.
     """
 
     gain: float
@@ -143,47 +147,36 @@ class Quality:
     @property
     def usefulness_warning(self) -> str | None:
         """Why predictions may not beat a constant, and what would help; None if they do."""
-        remedy = "Publish with a larger budget, more rows or fewer columns."
         if self.beats_the_constant:
             return None
+        gain = f"{self.gain:.4g} ± {self.gain_error:.2g} in mean square"
         if self.worse is not None:
-            return (
+            reason = (
                 "The release hardly shows that predictions beat the mean of the labels (with "
-                f"probability {self.worse:.2g} they are worse): they stay near it. {remedy}"
+                f"probability {self.worse:.2g} they are worse): they stay near it."
             )
-        if self.gain < -2 * self.gain_error:
-            loss = f"{-self.gain:.4g} ± {self.gain_error:.2g}"
-            return (
-                f"These predictions are worse than a constant, by {loss} in mean square. {remedy}"
+        elif self.gain < -2 * self.gain_error:
+            reason = f"These predictions are worse than a constant: the gain is {gain}."
+        else:
+            reason = (
+                f"The release does not show that these predictions beat a constant: the gain is "
+                f"{gain}."
             )
-        return (
-            "The release does not show that these predictions beat a constant: the gain is "
-            f"{self.gain:.4g} ± {self.gain_error:.2g} in mean square. {remedy}"
-        )
+        return f"{reason} Publish with a larger budget, more rows or fewer columns."
 
 
 # --- options ---
 
 
-def _to_penalty(name: str, value: Any) -> Penalty:
-    if isinstance(value, str):
-        if value != "auto":
-            raise InputError(f"`{name}` must be a number or 'auto', not {describe(value)}")
-        return "auto"
-    at_least(0, **{name: value})
-    return float(value)
-
-
-def _to_norm_bound(value: Any) -> float | None:
-    if value is None:
-        return None
-    positive(max_norm=value)
-    return float(value)
+def _set(options: LinearOptions | NetworkOptions, **values: Any) -> None:
+    """Replace fields of frozen options by plain Python values, which JSON can hold."""
+    for name, value in values.items():
+        object.__setattr__(options, name, value)
 
 
 @dataclass(frozen=True)
 class LinearOptions:
-    """The parameters of `LinearRegressor`; see there."""
+    """The parameters of `LinearRegressor`; see there. What makes no sense is refused."""
 
     penalty: Penalty = 0.0
     lasso: Penalty = 0.0
@@ -194,31 +187,38 @@ class LinearOptions:
     shrink: bool | None = None
     clip: bool = True
 
-    @property
-    def is_penalised(self) -> bool:
-        """Whether a penalty or a bound is set."""
-        return self.penalty != 0 or self.lasso != 0 or self.max_norm is not None
-
-    def checked(self) -> LinearOptions:
-        """Return the same in plain Python values; refuse what makes no sense, by its name."""
+    def __post_init__(self) -> None:
+        for name in ("penalty", "lasso"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                at_least(0, **{name: value})
+                _set(self, **{name: float(value)})
+            elif value != "auto":
+                raise InputError(f"`{name}` must be a number or 'auto', not {describe(value)}")
+        if self.max_norm is not None:
+            positive(max_norm=self.max_norm)
+            _set(self, max_norm=float(self.max_norm))
+        if self.columns is not None:
+            _set(self, columns=to_str_tuple("columns", self.columns))
         in_range(0, 1, confidence=self.confidence)
-        options = LinearOptions(
-            penalty=_to_penalty("penalty", self.penalty),
-            lasso=_to_penalty("lasso", self.lasso),
-            max_norm=_to_norm_bound(self.max_norm),
-            columns=None if self.columns is None else to_str_tuple("columns", self.columns),
+        _set(
+            self,
             fit_intercept=to_bool("fit_intercept", self.fit_intercept),
             confidence=float(self.confidence),
             shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
             clip=to_bool("clip", self.clip),
         )
-        if (options.penalty != 0) + (options.lasso != 0) + (options.max_norm is not None) > 1:
+        if (self.penalty != 0) + (self.lasso != 0) + (self.max_norm is not None) > 1:
             raise InputError("set one of `penalty`, `lasso` and `max_norm`, not both")
-        if options.shrink and options.is_penalised:
+        if self.shrink and self.is_penalised:
             raise InputError(
                 "`shrink=True` chooses its own penalty; leave `penalty`, `lasso` and `max_norm` out"
             )
-        return options
+
+    @property
+    def is_penalised(self) -> bool:
+        """Whether a penalty or a bound is set."""
+        return self.penalty != 0 or self.lasso != 0 or self.max_norm is not None
 
 
 @dataclass(frozen=True)
@@ -240,90 +240,45 @@ class NetworkOptions:
     seed: int = 0
     threads: int | None = None
 
-    @property
-    def one_network(self) -> list[str]:
-        """Names of the options that only a single network, as it was trained, can satisfy."""
-        set_options = {
-            "max_norm": self.max_norm is not None,
-            "scale_labels": not self.scale_labels,
-            "validation_fraction": self.validation_fraction == 0,
-        }
-        return [name for name, is_set in set_options.items() if is_set]
-
-    def checked(self) -> NetworkOptions:
-        """Return the same in plain Python values; refuse what makes no sense, by its name."""
+    def __post_init__(self) -> None:
         if isinstance(self.hidden, str) or not np.iterable(self.hidden):
             raise InputError(
                 f"`hidden` must be a list of whole numbers, not {describe(self.hidden)}"
             )
-        options = NetworkOptions(
-            hidden=tuple(to_int("hidden", width) for width in self.hidden),
-            epochs=to_int("epochs", self.epochs),
-            learning_rate=to_float("learning_rate", self.learning_rate),
-            final_rate=to_float("final_rate", self.final_rate),
-            batch_rows=to_int("batch_rows", self.batch_rows),
-            patience=to_int("patience", self.patience),
-            validation_fraction=to_float("validation_fraction", self.validation_fraction),
-            max_norm=_to_norm_bound(self.max_norm),
+        _set(self, hidden=tuple(to_int("hidden", width) for width in self.hidden))
+        at_least(1, hidden=min(self.hidden, default=1))
+        least = {"epochs": 1, "batch_rows": 1, "patience": 1, "folds": 2, "seed": 0, "threads": 1}
+        for name, low in least.items():
+            if getattr(self, name) is not None or name != "threads":
+                _set(self, **{name: to_int(name, getattr(self, name))})
+                at_least(low, **{name: getattr(self, name)})
+        if self.seed >= 2**63:
+            raise InputError(f"`seed` must be below 2**63, not {self.seed}")
+        for name in ("learning_rate", "final_rate", "max_norm"):
+            if getattr(self, name) is not None or name != "max_norm":
+                positive(**{name: getattr(self, name)})
+                _set(self, **{name: float(getattr(self, name))})
+        share(validation_fraction=self.validation_fraction)
+        _set(
+            self,
+            validation_fraction=float(self.validation_fraction),
             scale_labels=to_bool("scale_labels", self.scale_labels),
             shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
-            folds=to_int("folds", self.folds),
             clip=to_bool("clip", self.clip),
-            seed=to_int("seed", self.seed),
-            threads=None if self.threads is None else to_int("threads", self.threads),
         )
-        at_least(1, hidden=min(options.hidden, default=1))
-        at_least(1, threads=1 if options.threads is None else options.threads)
-        at_least(1, epochs=options.epochs, batch_rows=options.batch_rows, patience=options.patience)
-        at_least(2, folds=options.folds)
-        at_least(0, seed=options.seed)
-        if options.seed >= 2**63:
-            raise InputError(f"`seed` must be below 2**63, not {options.seed}")
-        positive(learning_rate=options.learning_rate, final_rate=options.final_rate)
-        share(validation_fraction=options.validation_fraction)
-        if options.shrink and options.one_network:
-            others = " and ".join(f"`{name}`" for name in options.one_network)
-            raise InputError(f"`shrink=True` averages networks: leave {others} out")
-        return options
+        if self.shrink and self.wants_one_network:
+            raise InputError(
+                "`shrink=True` averages networks: leave `max_norm`, `scale_labels=False` and "
+                "`validation_fraction=0` out"
+            )
+
+    @property
+    def wants_one_network(self) -> bool:
+        """Whether an option is set that only a single network, as it was trained, can satisfy."""
+        return self.max_norm is not None or not self.scale_labels or self.validation_fraction == 0
 
 
 # --- models ---
-
-
-RELEASE_FIELDS = ("mechanism", "epsilon", "delta", "rows", "bags")
-"""What a model records of a release."""
-_NETWORK_FIELDS = (
-    "input", "shift", "scale", "losses", "validation_losses", "best_epoch", "row_norm", "centre",
-    "spread", "feature_names", "share", "label_range",
-)  # fmt: skip
-
-
-def _common_document(model: LinearModel | NetworkModel) -> Document:
-    return {
-        "format": model.FORMAT,
-        "version": VERSION,
-        "parameters": asdict(model.options),
-        "features": None if model.features is None else model.features.to_json(),
-    }
-
-
-def _common_fields(document: Document) -> dict[str, Any]:
-    """Return the fields that both kinds of models read alike."""
-    described, names = document["features"], document["feature_names"]
-    quality, label_range = document["quality"], document["label_range"]
-    return {
-        "features": None if described is None else FeatureMap.from_json(described),
-        "feature_names": None if names is None else tuple(names),
-        "label_range": None if label_range is None else to_range("label_range", label_range),
-        "quality": None if quality is None else Quality(**quality),
-    }
-
-
-def _clip(predictions: Array, label_range: tuple[float, float] | None, options: Any) -> Array:
-    """Return predictions within the public label range, if there is one and it is wanted."""
-    if label_range is None or not options.clip:
-        return predictions
-    return np.asarray(np.clip(predictions, *label_range))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -349,7 +304,7 @@ class LinearModel(ReprMixin):
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         rule = ", ".join(f"{name} {value}" for name, value in self.rule.items())
-        facts = [("columns", f"{self.width:,}"), ("chosen by", rule or "least squares")]
+        facts = [("columns", f"{self.width:,}"), ("chosen by", rule)]
         if self.label_range is not None and self.options.clip:
             low, high = self.label_range
             facts.append(("predictions", f"within {low:g} to {high:g}"))
@@ -372,46 +327,28 @@ class LinearModel(ReprMixin):
     def predict(self, rows: Any) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
         design = rows if self.features is None else self.features.design(rows)
-        predictions = row_products(design, self.coef) + self.intercept
-        return _clip(predictions, self.label_range, self.options)
+        return _clip(row_products(design, self.coef) + self.intercept, self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
-        document = {
-            "coef": self.coef.tolist(),
-            "intercept": self.intercept,
-            "coefficients": [asdict(coefficient) for coefficient in self.coefficients],
-            "residual_ms": None if math.isnan(self.residual_ms) else self.residual_ms,
-            "dof": self.dof,
-            "multiplier": self.multiplier,
-            "feature_names": self.feature_names,
-            "rule": self.rule,
-            "label_range": self.label_range,
-            "quality": None if self.quality is None else asdict(self.quality),
-            "releases": self.releases,
-            "effects": [asdict(effect) for effect in self.effects],
-        }
-        write_document(path, _common_document(self) | document)
+        residual_ms = None if math.isnan(self.residual_ms) else self.residual_ms
+        _write(path, _document(self) | {"coef": self.coef.tolist(), "residual_ms": residual_ms})
 
     @classmethod
-    def from_document(cls, document: Document, _arrays: Arrays) -> LinearModel:
+    def from_document(cls, document: dict[str, Any]) -> LinearModel:
         """Return the model of a file; any damage is an exception."""
-        parameters, residual_ms = document["parameters"], document["residual_ms"]
-        columns = parameters["columns"]
-        parameters = parameters | {"columns": None if columns is None else tuple(columns)}
-        model = cls(
-            options=LinearOptions(**parameters).checked(),
-            coef=np.array(document["coef"], dtype=np.float64),
-            intercept=to_float("intercept", document["intercept"]),
-            coefficients=tuple(Coefficient(**entry) for entry in document["coefficients"]),
-            residual_ms=math.nan if residual_ms is None else residual_ms,
-            dof=document["dof"],
-            multiplier=document["multiplier"],
-            rule=document["rule"],
-            releases=tuple(document["releases"]),
-            effects=tuple(map(Effect.from_json, document["effects"])),
-            **_common_fields(document),
-        )
+        values = _field_values(cls, document)
+        residual_ms = values["residual_ms"]
+        values |= {
+            "options": LinearOptions(**document["parameters"]),
+            "coef": np.array(values["coef"], dtype=np.float64),
+            "intercept": to_float("intercept", values["intercept"]),
+            "coefficients": tuple(Coefficient(**entry) for entry in values["coefficients"]),
+            "residual_ms": math.nan if residual_ms is None else residual_ms,
+            "releases": tuple(values["releases"]),
+            "effects": tuple(map(Effect.from_json, values["effects"])),
+        }
+        model = cls(**values)
         names = model.feature_names
         if model.coef.ndim != 1 or (names is not None and len(model.coef) != len(names)):
             raise ValueError("coef and feature_names differ in length")
@@ -470,8 +407,7 @@ class NetworkModel(ReprMixin):
 
     def predict(self, rows: Any) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
-        predictions = self.shift + self.scale * self._outputs(rows)
-        return _clip(predictions, self.label_range, self.options)
+        return _clip(self.shift + self.scale * self._outputs(rows), self)
 
     def _outputs(self, rows: Any) -> Array:
         """Return g of the rows, before it is shifted and scaled to labels."""
@@ -480,8 +416,10 @@ class NetworkModel(ReprMixin):
         if self.features is None:
             raise InputError("the bags had no feature map, so raw rows cannot be encoded")
         if self.input == "codes":
-            batches = RowEncoder.of(self.features).batches(rows)
-            return np.concatenate([np.empty(0), *(self.layers.values(*each) for each in batches)])
+            encoder, parts = RowEncoder.of(self.features), [np.empty(0)]
+            for batch in self.features.batches(rows):
+                parts.append(self.layers.values(*encoder.rows(self.features.encode(batch))))
+            return np.concatenate(parts)
         design, constant = self.features.design(rows), self.features.constant
         if constant is not None:  # the network's own bias stands for it
             design = np.delete(design, constant, axis=1)
@@ -507,42 +445,42 @@ class NetworkModel(ReprMixin):
         """Write the model as one NumPy .npz."""
         if self.input == "codes" and self.features is None:
             raise InputError("the bags had no feature map, so the model could not be used again")
-        document = {
-            "category_sizes": list(self.layers.sizes),
-            "layers": len(self.layers.matrices),
-            **{name: getattr(self, name) for name in _NETWORK_FIELDS},
-            "quality": None if self.quality is None else asdict(self.quality),
-        }
         matrices = {f"layer_{index}": matrix for index, matrix in enumerate(self.layers.matrices)}
-        write_document(path, _common_document(self) | document, matrices)
+        layers = {"category_sizes": list(self.layers.sizes), "layers": len(matrices)}
+        _write(path, _document(self) | layers, matrices)
 
     @classmethod
-    def from_document(cls, document: Document, arrays: Arrays) -> NetworkModel:
+    def from_document(
+        cls, document: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> NetworkModel:
         """Return the model of a file; any damage is an exception."""
-        options = NetworkOptions(**document["parameters"]).checked()
-        matrices = tuple(_read_matrix(arrays[f"layer_{k}"]) for k in range(document["layers"]))
-        outputs = [matrix.shape[1] for matrix in matrices]
-        inputs = [len(matrix) - 1 for matrix in matrices]
-        # Averaged networks stand side by side, so every hidden layer is a multiple as wide.
-        copies = 1 if document["share"] is None else outputs[0] / (*options.hidden, 1)[0]
-        widths = [*(copies * width for width in options.hidden), 1]
-        if outputs != widths or inputs[1:] != outputs[:-1]:
-            raise ValueError("the layers do not fit together")
-        layers = Layers(tuple(document["category_sizes"]), matrices)
-        values = {name: document[name] for name in _NETWORK_FIELDS}
+        values = _field_values(cls, document)
+        matrices = tuple(arrays[f"layer_{index}"] for index in range(values["layers"]))
+        values["options"] = NetworkOptions(**document["parameters"])
+        values["layers"] = Layers(tuple(document["category_sizes"]), matrices)
         positive(scale=values["scale"])
         finite(shift=values["shift"])
-        model = cls(options=options, layers=layers, **values | _common_fields(document))
-        model._check_inputs()
+        model = cls(**values)
+        model._check_layers()
         return model
 
-    def _check_inputs(self) -> None:
-        """Raise ValueError if the rows it takes are not as wide as its first layer."""
-        sizes: tuple[int, ...] = ()
+    def _check_layers(self) -> None:
+        """Raise ValueError if the layers do not fit the options, each other or the rows."""
+        for matrix in self.layers.matrices:
+            if matrix.dtype != np.float32 or matrix.ndim != 2 or not np.isfinite(matrix).all():
+                raise ValueError("a layer is not a matrix of finite float32")
+        outputs = [matrix.shape[1] for matrix in self.layers.matrices]
+        inputs = [len(matrix) - 1 for matrix in self.layers.matrices]
+        # Averaged networks stand side by side, so every hidden layer is a multiple as wide.
+        hidden = self.options.hidden
+        copies = 1 if self.share is None else outputs[0] / (*hidden, 1)[0]
+        if outputs != [*(copies * width for width in hidden), 1] or inputs[1:] != outputs[:-1]:
+            raise ValueError("the layers do not fit together")
         if self.input not in ("codes", "design", "columns"):
             raise ValueError("input is malformed")
         if (self.features is None) != self.takes_array:
             raise ValueError("features do not fit the input")
+        sizes: tuple[int, ...] = ()
         if self.features is None:
             numbers = len(self.centre or ())
             if not numbers == len(self.spread or ()) == len(self.feature_names or [""] * numbers):
@@ -556,28 +494,126 @@ class NetworkModel(ReprMixin):
             raise ValueError("the layers do not fit the columns")
 
 
-def _read_matrix(matrix: Any) -> Matrix:
-    if matrix.dtype != np.float32 or matrix.ndim != 2 or not np.isfinite(matrix).all():
-        raise ValueError("a layer is not a matrix of finite float32")
-    return np.ascontiguousarray(matrix)
-
-
 Model = LinearModel | NetworkModel
+
+
+def _clip(predictions: Array, model: Model) -> Array:
+    """Return predictions within the public label range, if there is one and it is wanted."""
+    if model.label_range is None or not model.options.clip:
+        return predictions
+    return np.asarray(np.clip(predictions, *model.label_range))
+
+
+# --- files ---
+
+
+def _document(model: Model) -> dict[str, Any]:
+    """Return the fields of a model as a document, nested values as plain ones."""
+    values = asdict(replace(model, features=None))
+    return {
+        "format": model.FORMAT,
+        "version": VERSION,
+        "parameters": values.pop("options"),
+        **values,
+        "features": None if model.features is None else model.features.to_json(),
+    }
+
+
+def _field_values(kind: type[Model], document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a model but its options, those converted that both kinds have."""
+    values = {each.name: document[each.name] for each in fields(kind) if each.name != "options"}
+    described, names = values["features"], values["feature_names"]
+    quality, label_range = values["quality"], values["label_range"]
+    return values | {
+        "features": None if described is None else FeatureMap.from_json(described),
+        "feature_names": None if names is None else tuple(names),
+        "label_range": None if label_range is None else to_range("label_range", label_range),
+        "quality": None if quality is None else Quality(**quality),
+    }
+
+
+def seal_of(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
+    """Return a checksum of all fields but the seal, and of all arrays."""
+    body = {name: value for name, value in document.items() if name != "seal"}
+    numbers = {
+        name: [str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
+        for name, array in arrays.items()
+    }
+    return json_digest([body, numbers])
+
+
+def _write(
+    path: str | PathLike[str],
+    document: dict[str, Any],
+    arrays: dict[str, NDArray[Any]] | None = None,
+) -> None:
+    """Seal a document and write it as a new file, whole or not at all."""
+    try:  # floats are written by repr: exact
+        sealed = {**document, "seal": seal_of(document, arrays or {})}
+        text = json.dumps(sealed, allow_nan=False, indent=None if arrays else 1).encode()
+    except ValueError as error:
+        raise InputError("the model holds a number that is not finite; fit it again") from error
+    with new_path(to_path("path", path)) as partial, open(partial, "wb") as file:
+        if arrays:
+            header = np.frombuffer(text, dtype=np.uint8)
+            np.savez(file, allow_pickle=False, **{"header": header, **arrays})
+        else:
+            file.write(text + b"\n")
 
 
 def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Model:
     """Return the model in a file, of this kind or of any; what is out of place is an InputError."""
-    document, arrays = read_document(path)
-    if kind is None:
-        network = document.get("format") == NetworkModel.FORMAT
-        kind = NetworkModel if network else LinearModel
-    check_header(document, kind.FORMAT, path)
+    document, arrays = _read(path)
+    formats = [each.FORMAT for each in (LinearModel, NetworkModel) if kind in (None, each)]
+    if document.get("format") not in formats:
+        expected = " or ".join(f'"{each}"' for each in formats)
+        raise InputError(
+            f'{path} is not a model file: "format" is not {expected}; name a file that a fitted '
+            "model was written to"
+        )
+    if document.get("version") != VERSION:
+        raise InputError(
+            f"{path} is a model file of a version other than {VERSION}; update labeldp"
+        )
     # The seal comes first: a file that was damaged is refused here, whatever the damage is. What
     # follows is for files that someone made and sealed, so that they fail now and in one line.
     if document.get("seal") != seal_of(document, arrays):
         raise InputError(f"{path} is an altered model file (its seal does not match); fit it again")
     try:
-        return kind.from_document(document, arrays)
-    except DAMAGE as error:
+        if document["format"] == LinearModel.FORMAT:
+            return LinearModel.from_document(document)
+        return NetworkModel.from_document(document, arrays)
+    except _DAMAGE as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path} is a damaged model file: {reason}") from error
+
+
+def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the document and the arrays of a file; their fields are not checked yet."""
+    reason = path_problem(to_path("path", path))
+    if reason is not None:
+        raise InputError(f"cannot read a model from {path}: {reason}")
+    arrays: dict[str, NDArray[Any]] = {}
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except OSError as error:
+        raise InputError(
+            f"cannot read a model from {path}: {error.strerror}; name a file that a fitted model "
+            "was written to"
+        ) from error
+    try:
+        if text.startswith(b"PK"):
+            with zipfile.ZipFile(path) as archive:
+                if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                    raise ValueError("it is compressed")
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = dict(stored)
+            text = arrays.pop("header").tobytes()
+        document = parse_json(text.decode())
+    except _DAMAGE as error:
+        raise InputError(
+            f"{path} is not a model file, or a damaged one; name a file that a fitted model was "
+            "written to"
+        ) from error
+    return document if isinstance(document, dict) else {}, arrays

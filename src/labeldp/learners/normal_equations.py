@@ -8,25 +8,26 @@ To fit b̃ by R, or by some of its columns, is to fit all rows by them with nois
 is asked of the coefficients. Privacy adds ‖b̂ − b‖² to the squared error of a prediction b̂.
 
     sum_equations     sums with public weights and public noise: shaped-flag
+    joint_equations   several releases of such sums, of different rows
     row_equations     every row's label with public noise: noisy-rows
     sketch_equations  sums with secret weights: wtd-flag, sampled-wtd-flag
     bag_equations     sums of labels over bags of rows: sampled-noisy-wtd-lag
     plain_equations   plain rows with their labels, not private
 
-The first two know their noise. The others estimate it on the directions that no column explains
+The first three know their noise. The others estimate it on the directions that no column explains
 (theory §5), and their intervals are Student's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, solve, solve_triangular
+from scipy.linalg import LinAlgError, block_diag, cholesky, solve, solve_triangular
 from scipy.special import ndtri, stdtrit
 
 from labeldp.accounting import radial
@@ -34,7 +35,9 @@ from labeldp.arrow_util import column_numbers
 from labeldp.data.batches import take_rows
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
+from labeldp.features.columns import NumericColumn
 from labeldp.features.encoder import Encoder
+from labeldp.features.feature_map import FeatureMap
 from labeldp.release.files import WANTS_TABLE, labelled_rows
 from labeldp.release.label_model import BagLabels, RowLabels, SketchedLabels, SumLabels
 
@@ -51,6 +54,7 @@ RANK_TOLERANCE = 1e-9
 float noise of an exactly collinear one (one-hot levels and a constant) stays far below."""
 _BLOCK_NUMBERS = 1 << 22
 """Entries of [X | y] that are factored at once: 32 MB."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,11 @@ class NoisyNormalEquations:
     """b̃."""
     spread: Array = field(repr=False)
     """E."""
-    rows: int | None
+    constant: int | None
+    """Place of the constant among the columns."""
+    rows: int | None = None
     """n; None if RᵀR is not XᵀX of all rows of a table, so that nothing is known about them."""
-    residual_ss: NoisyValue | None
+    residual_ss: NoisyValue | None = None
     """‖y − Xβ̂‖² of the fit with all labels; None if it was not published."""
     radial: int | None = None
     """In how many dimensions the noise is radial; None: it is normal."""
@@ -117,6 +123,15 @@ class NoisyNormalEquations:
             return None
         return residual.value / max(1, self.rows - len(self.estimate))
 
+    @property
+    def mean_direction(self) -> Array | None:
+        """q0 = R·e/‖R·e‖, e the constant's coefficient: q0·b/√n is the mean prediction."""
+        if self.constant is None:
+            return None
+        along = self.root[:, self.constant]
+        length = float(np.linalg.norm(along))
+        return np.asarray(along / length) if length > 0 else None
+
     def deviations(self, confidence: float) -> float:
         """Return how many standard deviations hold the noise in one direction, that often."""
         if self.noise_estimate is not None:
@@ -124,14 +139,6 @@ class NoisyNormalEquations:
         if self.radial is not None:
             return radial.deviations(self.radial, confidence)
         return float(ndtri((1 + confidence) / 2))
-
-    def mean_direction(self, constant: int | None) -> Array | None:
-        """Return q0 = R·e/‖R·e‖, e the constant's coefficient: q0·b/√n is the mean prediction."""
-        if constant is None:
-            return None
-        along = self.root[:, constant]
-        length = float(np.linalg.norm(along))
-        return np.asarray(along / length) if length > 0 else None
 
     def select(self, columns: Columns) -> NoisyNormalEquations:
         """Return the equations of the fit by these columns; the others count as unexplained."""
@@ -144,10 +151,24 @@ class NoisyNormalEquations:
         residual = self.residual_ss
         if residual is not None:
             more = square_norm(self.estimate - inside @ estimate, self.spread - inside @ spread)
-            residual = NoisyValue(
-                residual.value + more.value, math.hypot(residual.error, more.error)
-            )
-        return replace(self, root=root, estimate=estimate, spread=spread, residual_ss=residual)
+            error = math.hypot(residual.error, more.error)
+            residual = NoisyValue(residual.value + more.value, error)
+        constant = _place(self.constant, columns)
+        return replace(
+            self,
+            root=root,
+            estimate=estimate,
+            spread=spread,
+            constant=constant,
+            residual_ss=residual,
+        )
+
+
+def _place(constant: int | None, columns: Columns) -> int | None:
+    """Return the place of the constant among these columns, if it is one of them."""
+    if constant is None or not columns[constant]:
+        return None
+    return int(columns[:constant].sum())
 
 
 def square_norm(estimate: Array, spread: Array) -> NoisyValue:
@@ -173,8 +194,8 @@ def triangle(blocks: Iterable[Array], columns: int) -> Array:
     factor unique, so that results do not depend on how rows are cut into blocks.
     """
     factor = np.empty((0, columns))
+    step = max(4 * columns, _BLOCK_NUMBERS // columns)
     for block in blocks:
-        step = max(4 * columns, _BLOCK_NUMBERS // columns)
         for start in range(0, len(block), step):
             stacked = np.vstack([factor, block[start : start + step]])
             factor = np.asarray(np.linalg.qr(stacked, mode="r"))
@@ -214,6 +235,7 @@ def sum_equations(release: Release, sums: SumLabels) -> NoisyNormalEquations:
         root,
         np.asarray(solve_triangular(lower, labels, lower=True)),
         np.asarray(solve_triangular(lower, np.diag(sums.std), lower=True)),
+        release.features.constant,
         release.features.rows,
         residual,
         radial=len(labels) if sums.radial else None,
@@ -251,6 +273,7 @@ def row_equations(
         factor[:columns, :columns],
         factor[:columns, columns],
         labels.std * np.eye(columns),
+        features.constant,
         features.rows,
         residual,
     )
@@ -276,14 +299,10 @@ def sketch_equations(
     With the other columns left out, what they explain is part of e.
     """
     blocks = (np.column_stack([design[:, columns], labels]) for design, labels in release.chunks())
-    equations = _estimated_equations(
-        triangle(_finite(blocks), int(columns.sum()) + 1),
-        release.bags,
-        unit=release.bags * sketch.share,
-        rank_tolerance=RANK_TOLERANCE,
+    constant = _place(release.features.constant, columns)
+    equations, noise = _estimated_equations(
+        blocks, int(columns.sum()), release.bags, constant, unit=release.bags * sketch.share
     )
-    noise = equations.noise_estimate
-    assert noise is not None
     residual = None
     if noise.dof >= 1:  # less the variance that was added to every label to reach a floor
         value = (noise.variance - sketch.added_variance) / sketch.share
@@ -311,57 +330,10 @@ def bag_equations(
         design = features.integers(features.encode(batch)) * features.kept_scales
         np.add.at(sums, bag[places], weight[places, None] * design)
     scaled = np.column_stack([sums[:, columns], release.labels]) / labels.std[:, None]
+    constant = _place(features.constant, columns)
     return _estimated_equations(
-        triangle(_finite([scaled]), int(columns.sum()) + 1),
-        release.bags,
-        unit=release.bags,
-        rank_tolerance=RANK_TOLERANCE,
-    )
-
-
-def plain_equations(design: Array, labels: Array) -> NoisyNormalEquations:
-    """Return the equations of plain rows, which are not private."""
-    factor = triangle([np.column_stack([design, labels])], design.shape[1] + 1)
-    tolerance = max(design.shape) * float(np.finfo(float).eps)  # as numpy.linalg.matrix_rank
-    return _estimated_equations(factor, len(labels), unit=1.0, rank_tolerance=tolerance)
-
-
-def _estimated_equations(
-    factor: Array, count: int, *, unit: float, rank_tolerance: float
-) -> NoisyNormalEquations:
-    """Return the equations of `count` rows [Z | t] from their triangular factor.
-
-    X and Z have the same null space (almost surely, if m is at least the rank of X), so the
-    solution of least norm on Z is the one on all rows too.
-    """
-    design, labels = factor[:, :-1], factor[:, -1]
-    columns = design.shape[1]
-    left, values, right = np.linalg.svd(design, full_matrices=False)
-    kept = values > rank_tolerance * values.max(initial=0.0)
-    if kept.sum() == columns:  # the triangle keeps the columns' own scales apart
-        root, estimate, rest = design[:columns], labels[:columns], labels[columns:]
-    else:
-        root, estimate = (values[:, None] * right)[kept], left[:, kept].T @ labels
-        rest = labels - left[:, kept] @ estimate
-    dof = count - len(estimate)
-    variance = float(rest @ rest) / dof if dof >= 1 else math.nan
-    scale = math.sqrt(unit)
-    return NoisyNormalEquations(
-        root / scale,
-        estimate / scale,
-        np.eye(len(estimate)) * (math.sqrt(variance) / scale if dof >= 1 else 0.0),
-        rows=None,
-        residual_ss=None,
-        noise_estimate=NoiseEstimate(variance, dof, unit),
-        rank_tolerance=rank_tolerance,
-    )
-
-
-def _finite(blocks: Iterable[Array]) -> Iterator[Array]:
-    for block in blocks:
-        if not np.isfinite(block).all():
-            raise InputError("the release holds numbers that are not finite; get the original")
-        yield block
+        [scaled], int(columns.sum()), release.bags, constant, unit=release.bags
+    )[0]
 
 
 def bag_members(table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
@@ -373,3 +345,190 @@ def bag_members(table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64], 
             )
     bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
     return bag, row, weight
+
+
+def plain_equations(design: Array, labels: Array, constant: int | None) -> NoisyNormalEquations:
+    """Return the equations of plain rows, which are not private."""
+    tolerance = max(design.shape) * float(np.finfo(float).eps)  # as numpy.linalg.matrix_rank
+    block = np.column_stack([design, labels])
+    return _estimated_equations(
+        [block], design.shape[1], len(labels), constant, rank_tolerance=tolerance
+    )[0]
+
+
+def _estimated_equations(
+    blocks: Iterable[Array],
+    columns: int,
+    count: int,
+    constant: int | None,
+    *,
+    unit: float = 1.0,
+    rank_tolerance: float = RANK_TOLERANCE,
+) -> tuple[NoisyNormalEquations, NoiseEstimate]:
+    """Return the equations of `count` rows [Z | t], which come in blocks, and their noise.
+
+    X and Z have the same null space (almost surely, if m is at least the rank of X), so the
+    solution of least norm on Z is the one on all rows too.
+    """
+    factor = triangle(_finite(blocks), columns + 1)
+    design, labels = factor[:, :-1], factor[:, -1]
+    left, values, right = np.linalg.svd(design, full_matrices=False)
+    kept = values > rank_tolerance * values.max(initial=0.0)
+    if kept.sum() == columns:  # the triangle keeps the columns' own scales apart
+        root, estimate, rest = design[:columns], labels[:columns], labels[columns:]
+    else:
+        root, estimate = (values[:, None] * right)[kept], left[:, kept].T @ labels
+        rest = labels - left[:, kept] @ estimate
+    dof = count - len(estimate)
+    variance = float(rest @ rest) / dof if dof >= 1 else math.nan
+    scale, noise = math.sqrt(unit), NoiseEstimate(variance, dof, unit)
+    spread = np.eye(len(estimate)) * (math.sqrt(variance) / scale if dof >= 1 else 0.0)
+    equations = NoisyNormalEquations(
+        root / scale,
+        estimate / scale,
+        spread,
+        constant,
+        noise_estimate=noise,
+        rank_tolerance=rank_tolerance,
+    )
+    return equations, noise
+
+
+def _finite(blocks: Iterable[Array]) -> Iterator[Array]:
+    for block in blocks:
+        if not np.isfinite(block).all():
+            raise InputError("the release holds numbers that are not finite; get the original")
+        yield block
+
+
+# --- several releases of sums ---
+
+
+def joint_equations(releases: Sequence[Release]) -> tuple[NoisyNormalEquations, FeatureMap]:
+    """Return what releases of different rows say together, in the columns of the first.
+
+    The feature map is the first one, with numbers winsorised no nearer than in any. Raise
+    InputError where the releases do not belong together.
+    """
+    problem = _mismatch(releases)
+    if problem is not None:
+        raise InputError(f"the releases do not go together: {problem}")
+    maps = [release.features for release in releases]
+    parts = []
+    for release in releases:
+        assert isinstance(release.label_model, SumLabels)  # `_mismatch` has seen to it
+        equations = sum_equations(release, release.label_model)
+        root = equations.root @ _change_of_columns(maps[0], release.features)
+        parts.append(replace(equations, root=root))
+    numeric = tuple(
+        replace(
+            columns[0],
+            low=min(column.low for column in columns),
+            high=max(column.high for column in columns),
+            winsorised=all(column.winsorised for column in columns),
+        )
+        for columns in zip(*(each.numeric for each in maps), strict=True)
+    )
+    rows = sum(each.rows for each in maps)
+    return pool(parts), replace(maps[0], rows=rows, numeric=numeric)
+
+
+def pool(parts: Sequence[NoisyNormalEquations]) -> NoisyNormalEquations:
+    """Return the equations of several tables of the same columns, with different rows.
+
+    The XᵀX add. The coefficients are the mean of the tables' own, each weighed by how well it is
+    known: by its noise and, where residuals are published, the sampling of its rows. If the tables
+    differ in their coefficients, that mean is what is estimated, and the covariance is exactly its.
+    Noise of several that is radial is taken for normal, which a sum of it nearly is.
+    """
+    stacked = np.concatenate([part.root for part in parts])
+    estimate = np.concatenate([part.estimate for part in parts])
+    spread = np.asarray(block_diag(*(part.spread for part in parts)), dtype=np.float64)
+    root = np.asarray(np.linalg.qr(stacked, mode="r"), dtype=np.float64)
+    rows = sum(part.rows or 0 for part in parts)
+    residuals = [part.residual_ss for part in parts if part.residual_ss is not None]
+    all_known = len(residuals) == len(parts)
+    within = sum(residual.value for residual in residuals)
+    sampling = max(0.0, within) / max(1, rows - len(estimate)) if all_known else 0.0
+    precision = np.linalg.inv(spread @ spread.T + sampling * np.eye(len(estimate)))
+    weighted = stacked.T @ precision
+    solution = np.linalg.solve(weighted @ stacked, weighted)  # b̃ of all parts → coefficients
+    residual = None
+    if all_known:
+        outside = np.eye(len(estimate)) - stacked @ solution
+        between = square_norm(outside @ estimate, outside @ spread)
+        errors = [each.error for each in (*residuals, between)]
+        residual = NoisyValue(within + between.value, math.hypot(*errors))
+    joint, constant = root @ solution, parts[0].constant
+    return NoisyNormalEquations(root, joint @ estimate, joint @ spread, constant, rows, residual)
+
+
+def _mismatch(releases: Sequence[Release]) -> str | None:
+    """Return why releases cannot be fitted together, or None."""
+    if not all(isinstance(release.label_model, SumLabels) for release in releases):
+        return "one is not of sums with public weights, as those of shaped-flag are; fit it alone"
+    rows = {release.certificate["digests"]["feature_sums"] for release in releases}
+    if len(rows) < len(releases):
+        return "two are of the same rows, and their privacy adds up; fit one of them"
+    labels = {release.certificate["labels"]["column"] for release in releases}
+    if len(labels) > 1:
+        return f"they have different labels, {', '.join(map(repr, sorted(labels)))}"
+    first = releases[0].features
+    for other in (release.features for release in releases[1:]):
+        if first.columns != other.columns or first.intercept != other.intercept:
+            return "they have different columns; plan them with the same `features`"
+        for category, twin in zip(first.categorical, other.categorical, strict=True):
+            if category != twin:
+                return f"column {category.name!r} has different levels; plan with the same levels"
+        for number, match in zip(first.numeric, other.numeric, strict=True):
+            if not _same_encoding(number, match):
+                return (
+                    f"column {number.name!r} has missing values or is a logarithm in one of them "
+                    "only; fill what is missing, and ask for the same logarithms"
+                )
+    return None
+
+
+def _same_encoding(one: NumericColumn, two: NumericColumn) -> bool:
+    """Tell whether each is an affine map of the other, but for rows winsorised at other ends."""
+    if (one.name, one.indicator, one.log) != (two.name, two.indicator, two.log):
+        return False
+    is_filled = not one.indicator and (one.missing or two.missing)
+    return not is_filled or one.imputed == two.imputed
+
+
+def _change_of_columns(first: FeatureMap, other: FeatureMap) -> Array:
+    """Return the matrix that turns coefficients of the first map into those of the other."""
+    ours, theirs = _raw_combinations(first), _raw_combinations(other)
+    if ours.shape == theirs.shape and np.array_equal(ours, theirs):
+        return np.eye(ours.shape[1])
+    change = np.linalg.lstsq(theirs, ours)[0]
+    if (np.abs(theirs @ change - ours) > _ROUNDING * np.abs(ours).max(axis=0)).any():
+        raise InputError(
+            "the releases do not go together: they leave out different columns, because in one "
+            "a column depends on others; plan them without it"
+        )
+    return np.asarray(change)
+
+
+def _raw_combinations(features: FeatureMap) -> Array:
+    """Return every design column as a combination of raw ones, in raw units.
+
+    A number that is missing counts as 0 and as what its indicator adds. With a constant the first
+    level of each category is what the others leave of it, so a map may leave out any one of them.
+    """
+    names, matrix = features.to_original_units()
+    added = len(names) - len(features.names)
+    raw = np.zeros((features.width, matrix.shape[1]))
+    raw[[0] * added + list(features.kept_columns)] = matrix
+    place = int(features.intercept)
+    for column in features.numeric:
+        if column.indicator:
+            raw[place + 1] += column.imputed * raw[place]
+        place += len(column.design_columns)
+    if not features.intercept:
+        return raw
+    for block in features.category_blocks:
+        raw[0] += raw[block.start]
+        raw[block.start + 1 : block.stop] -= raw[block.start]
+    return np.delete(raw, [block.start for block in features.category_blocks], axis=0)

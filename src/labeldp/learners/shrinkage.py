@@ -15,21 +15,19 @@ Theory §10 takes the one likeliest P and τ instead. Where noise dominates that
 now and then, and loses to the constant by far; the average hardly does, and is as good elsewhere.
 The fifth and the range of τ were chosen after a look at three small tables and eleven others.
 
-**Sub-models** (§12). A design with curves holds smaller ones: linear ⊂ splines ⊂ all. Which of them
-the labels need is not known when a release is planned, and costs nothing to find out from it. Each
-is a family of priors of its own, P = BWBᵀ or (BWBᵀ)^½ with W diagonal: 1 for linear columns; for
-those that a sub-model adds, some weight, since a curve may be a small part of what is explained or
-a large one; 0 for those that it lacks. Every sub-model has the same belief, and predictions are
-the mean over all: a basis that says nothing is hardly used.
+**Sub-models** (§12). A design with curves holds smaller ones: linear ⊂ splines ⊂ all. Each is a
+family of priors of its own, P = BWBᵀ or (BWBᵀ)^½ with W diagonal: 1 for linear columns, some
+weight for those that a sub-model adds, 0 for those that it lacks. Every sub-model has the same
+belief, so a basis that explains nothing is hardly used.
 
-**Computation.** One generalised eigendecomposition per P serves all τ: with N0 = N + v0·q0q0ᵀ and
-VᵀN0V = I, VᵀPV = Λ the entries of Vᵀb̃ are independent N(0, 1 + τλ).
+**Radial noise** in k dimensions is χ_{k+1}·N(0, I), so b̃ ~ N(b, uN) with u ~ χ²_{k+1}/(k+1): one
+more thing to average over. Taken for normal, a large draw would look like a clear signal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -43,20 +41,21 @@ Array = NDArray[np.float64]
 SCALES = 40
 """How many τ are tried for each P."""
 HIDDEN = 0.1
-"""Of the noise in the direction where τ shows most: less of it shows nowhere."""
+"""The smallest τ, over the noise in the direction where τ shows most."""
 NOTHING = 0.2
 """The belief that features explain nothing."""
 MODELS = ("linear", "splines", "all")
 """Sub-models, by the degree of the columns that each adds."""
 _CURVE_WEIGHTS = (1.0, 0.1, 0.01)
-
-
-# --- priors ---
+_NOISE_SCALES, _LOWER_TAIL, _UPPER_TAIL = 12, 1e-4, 1e-12
+"""How many u are tried, and the probabilities of smaller and of larger ones."""
+_MANY_DIMENSIONS = 200
+"""From here on u is known to a tenth, and radial noise counts as normal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """One P of the family."""
+    """One P."""
 
     name: str
     matrix: Array = field(repr=False)
@@ -68,27 +67,33 @@ class Prior:
 
 def prior_family(
     root: Array, mean: Array | None, constant: int | None, degrees: Sequence[int] = ()
-) -> tuple[Prior, ...]:
+) -> list[Prior]:
     """Return the P for R = `root`, whose column `constant` is not shrunk.
 
-    `mean` is q0, a unit vector; without one nothing is left free. `degrees` says of each column
-    in which sub-model it comes first; if all are linear, they are treated alike.
+    `mean` is q0; without one nothing is left free. `degrees` gives the sub-model in which each
+    column comes first; if all are 0, there is one model.
     """
     columns = root if constant is None else np.delete(root, constant, axis=1)
+    even = np.eye(len(root))
     if mean is not None:
         columns = columns - np.outer(mean, mean @ columns)
-    if any(degrees):
-        column_degrees = np.delete(np.array(degrees), [] if constant is None else constant)
-        priors = _sub_model_priors(columns, column_degrees)
-    else:
-        even = np.eye(len(root)) if mean is None else np.eye(len(root)) - np.outer(mean, mean)
+        even -= np.outer(mean, mean)
+    if not any(degrees):
         priors = [Prior("even", even), *_column_priors(columns)]
+    else:
+        priors = []
+        of_columns = np.delete(np.array(degrees), [] if constant is None else constant)
+        for degree in sorted({0, *of_columns.tolist()}):
+            weights = [each for each in _column_weights(of_columns, degree) if each.any()]
+            for weight in weights:
+                belief = 1 / (2 * len(weights))
+                priors += _column_priors(columns * np.sqrt(weight), MODELS[degree], belief)
     trace = len(root) - (mean is not None)
-    return tuple(
+    return [
         Prior(prior.name, prior.matrix * (trace / size), prior.model, prior.belief)
         for prior in priors
         if (size := float(np.trace(prior.matrix))) > 0.0
-    )
+    ]
 
 
 def _column_priors(columns: Array, model: str = "", belief: float = 1.0) -> list[Prior]:
@@ -100,28 +105,14 @@ def _column_priors(columns: Array, model: str = "", belief: float = 1.0) -> list
     ]
 
 
-def _sub_model_priors(columns: Array, degrees: NDArray[np.int64]) -> list[Prior]:
-    """Return the priors of every sub-model; those of one share a belief of 1."""
-    priors: list[Prior] = []
-    for degree in sorted(set(degrees.tolist()) | {0}):
-        weights = [weight for weight in _column_weights(degrees, degree) if weight.any()]
-        belief = 1 / (2 * len(weights)) if weights else 0.0
-        for weight in weights:
-            priors += _column_priors(columns * np.sqrt(weight), MODELS[degree], belief)
-    return priors
-
-
 def _column_weights(degrees: NDArray[np.int64], largest: int) -> Iterator[Array]:
-    """Yield the ways to weigh columns up to a degree."""
+    """Yield the diagonals of W for columns up to a degree."""
     curves = sorted({int(degree) for degree in degrees if 0 < degree <= largest})
     for weights in product(_CURVE_WEIGHTS, repeat=len(curves)):
-        weight = np.where(degrees == 0, 1.0, 0.0)
-        for degree, by in zip(curves, weights, strict=True):
-            weight[degrees == degree] = by
-        yield weight
-
-
-# --- posterior ---
+        diagonal = np.where(degrees == 0, 1.0, 0.0)
+        for degree, weight in zip(curves, weights, strict=True):
+            diagonal[degrees == degree] = weight
+        yield diagonal
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,205 +122,142 @@ class Posterior:
     mean: Array
     covariance: Array = field(repr=False)
     smoother: Array = field(repr=False)
-    """The linear map from b̃ to the mean, as the priors are weighed."""
+    """The linear map from b̃ to the mean, with the weights of the priors as they are; its trace is
+    the number of directions that are kept, the mean among them."""
     signal: float
     """The probability that features explain anything."""
     prior: str
-    """Name of the likeliest P."""
-    log_likelihood: float
-    """Of the release, over all priors."""
-    kept: float
-    """Directions that were kept, the mean among them: the trace of the map from b̃ to the mean."""
+    """The likeliest kind of P."""
     models: dict[str, float]
     """The probability of every sub-model, if features explain anything."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Basis:
-    """V and Λ of one P, for all τ."""
+class _Component:
+    """One u and one P with all τ.
+
+    With N0 = uN + v0·q0q0ᵀ and VᵀN0V = I, VᵀPV = Λ, the entries of Vᵀb̃ are independent
+    N(0, 1 + τλ), so one eigendecomposition serves all τ.
+    """
 
     prior: Prior
+    noise_scale: float
     vectors: Array
     precisions: Array
-    """1/(1 + τλ): of the entries of Vᵀb̃, a row for every τ."""
-    log_sizes: Array
-    """Half the logarithm of their product."""
-
-    @classmethod
-    def of(cls, prior: Prior, largest: float, lower: Array) -> _Basis:
-        """Decompose P for the Cholesky factor of N0 and τ up to `largest`."""
-        half = solve_triangular(lower, prior.matrix, lower=True)
-        whitened = solve_triangular(lower, half.T, lower=True)
-        values, vectors = eigh((whitened + whitened.T) / 2)
-        vectors = solve_triangular(lower, vectors, lower=True, trans="T")
-        visible = float(values.max(initial=0.0))
-        if largest == 0.0 or visible <= 0.0:
-            scales = np.zeros(1)
-        else:  # evenly spaced in logarithm
-            scales = np.geomspace(min(largest / 10, HIDDEN / visible), largest, SCALES)
-        precisions = 1 / (1 + scales[:, None] * np.maximum(values, 0.0))
-        return cls(prior, vectors, precisions, 0.5 * np.log(precisions).sum(axis=1))
+    """1/(1 + τλ), a row for every τ."""
+    log_weights: Array
+    """The log-likelihood at b̃ = 0, with the log of the belief, but for a constant; one for each
+    τ."""
 
     def log_likelihoods(self, estimate: Array) -> Array:
-        """Return that of every τ, but for what is the same for all bases."""
+        """Return the log of belief times likelihood for every τ, but for a constant."""
         squares = np.square(self.vectors.T @ estimate)
-        return np.asarray(self.log_sizes - 0.5 * (self.precisions @ squares))
+        return np.asarray(self.log_weights - 0.5 * (self.precisions @ squares))
 
 
-@dataclass(frozen=True, eq=False)
 class PriorMixture:
-    """The posterior over all priors: what does not depend on b̃ is computed once."""
+    """The posterior over all priors; what does not depend on b̃ is computed once."""
 
-    noise: Array
-    bases: tuple[_Basis, ...]
-    """One for each P, after that of no P at all."""
-    log_size: float
-    """Half the logarithm of the determinant of 2πN0."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         noise: Array,
-        family: Sequence[Prior],
+        priors: Sequence[Prior],
         mean: Array | None = None,
         mean_variance: float = 0.0,
         *,
         largest: float,
-    ) -> PriorMixture:
-        """Return the mixture; noise: N;  mean: q0;  mean_variance: v0;  largest: of τ."""
-        free = noise if mean is None else noise + mean_variance * np.outer(mean, mean)
-        lower = cholesky(free, lower=True)
-        logs = np.log(np.diag(lower))
-        nothing = _Basis.of(Prior("none", np.zeros_like(noise)), 0.0, lower)
-        return cls(
-            noise,
-            (nothing, *(_Basis.of(prior, largest, lower) for prior in family)),
-            len(logs) * math.log(2 * math.pi) / 2 + float(logs.sum()),
-        )
+        radial: int | None = None,
+    ) -> None:
+        """noise: N;  mean: q0;  mean_variance: v0;  largest: of τ;  radial: k, None if normal."""
+        self._noise = noise
+        self._components: list[_Component] = []
+        none = Prior("none", np.zeros_like(noise), belief=NOTHING if priors else 1.0)
+        beliefs = math.fsum(prior.belief for prior in priors)
+        for noise_scale, log_probability in _noise_scales(radial):
+            covariance = noise_scale * noise
+            if mean is not None:
+                covariance = covariance + mean_variance * np.outer(mean, mean)
+            lower = cholesky(covariance, lower=True)
+            start = log_probability - float(np.log(np.diag(lower)).sum())
+            for prior in (none, *priors):
+                values, vectors = _eigenbasis(prior.matrix, lower)
+                scales, visible = np.zeros(1), float(values.max(initial=0.0))
+                if visible > 0.0:  # evenly spaced in logarithm
+                    scales = np.geomspace(min(largest / 10, HIDDEN / visible), largest, SCALES)
+                precisions = 1 / (1 + scales[:, None] * np.maximum(values, 0.0))
+                share = 1.0 if prior is none else (1 - NOTHING) / beliefs / len(scales)
+                log_weights = start + math.log(share * prior.belief)
+                log_weights = log_weights + 0.5 * np.log(precisions).sum(axis=1)
+                self._components.append(
+                    _Component(prior, noise_scale, vectors, precisions, log_weights)
+                )
 
-    def mean(self, estimate: Array) -> tuple[Array, float]:
-        """Return the posterior mean alone, without products of matrices, and the log-likelihood."""
-        weights, likelihood = self._weights(estimate)
-        return self._mean(estimate, weights), likelihood
+    def mean(self, estimate: Array) -> Array:
+        """Return the posterior mean alone, without products of matrices."""
+        return self._mean(estimate, self._weights(estimate))
 
     def posterior(self, estimate: Array) -> Posterior:
         """Return all that is known about b."""
-        weights, likelihood = self._weights(estimate)
-        mean = self._mean(estimate, weights)
-        between = np.zeros_like(self.noise)  # how much the means of the priors differ
-        precisions = []  # w(N0 + τP)⁻¹, summed over τ
-        for basis, weight in zip(self.bases, weights, strict=True):
-            precisions.append((basis.vectors * (weight @ basis.precisions)) @ basis.vectors.T)
-            solved = (basis.precisions * (basis.vectors.T @ estimate)) @ basis.vectors.T
-            apart = (estimate - mean) - solved @ self.noise
-            between += (apart.T * weight) @ apart
-        pulled = (
-            np.sum(precisions, axis=0) @ self.noise
-        )  # its transpose is I less the map from b̃ to the mean
-        shares = [float(weight.sum()) for weight in weights]
-        signal = math.fsum(shares[1:])
+        weights = self._weights(estimate)
+        mean, noise = self._mean(estimate, weights), self._noise
+        within, pulled, between = np.zeros((3, *noise.shape))
+        names: dict[str, float] = {}
         models: dict[str, float] = {}
-        for basis, share in zip(self.bases[1:], shares[1:], strict=True):
-            model = basis.prior.model
-            models[model] = models.get(model, 0.0) + (share / signal if signal else 0.0)
+        for part, weight in zip(self._components, weights, strict=True):
+            scale, total = part.noise_scale, float(weight.sum())
+            # Σ w(N0 + τP)⁻¹ over τ
+            precision = (part.vectors * (weight @ part.precisions)) @ part.vectors.T
+            pulled += scale * precision
+            within += total * scale * noise - noise @ (scale**2 * precision) @ noise
+            solved = (part.precisions * (part.vectors.T @ estimate)) @ part.vectors.T
+            apart = (estimate - mean) - scale * solved @ noise  # of every τ
+            between += (apart.T * weight) @ apart
+            names[part.prior.name] = names.get(part.prior.name, 0.0) + total
+            if part.prior.name != "none":
+                models[part.prior.model] = models.get(part.prior.model, 0.0) + total
+        signal = math.fsum(models.values())
         return Posterior(
             mean=mean,
-            covariance=self.noise - self.noise @ pulled + between,
-            smoother=np.eye(len(estimate)) - pulled.T,
+            covariance=within + between,
+            smoother=np.eye(len(estimate)) - noise @ pulled,
             signal=signal,
-            prior=self.bases[int(np.argmax(shares))].prior.name,
-            log_likelihood=likelihood,
-            kept=len(estimate) - float(np.trace(pulled)),
-            models=models,
+            prior=max(names, key=lambda name: names[name]),
+            models={name: share / (signal or 1.0) for name, share in models.items()},
         )
 
-    def _weights(self, estimate: Array) -> tuple[list[Array], float]:
-        """Return the probability of every τ of every basis, and the log-likelihood of b̃."""
-        logs = [basis.log_likelihoods(estimate) for basis in self.bases]
-        beliefs = math.fsum(basis.prior.belief for basis in self.bases[1:])
-        for log, basis in zip(logs[1:], self.bases[1:], strict=True):
-            log += math.log((1 - NOTHING) * basis.prior.belief / (beliefs * len(log)))
-        logs[0] += math.log(NOTHING) if beliefs else 0.0
+    def _weights(self, estimate: Array) -> list[Array]:
+        """Return the probability of every τ of every component."""
+        logs = [part.log_likelihoods(estimate) for part in self._components]
         largest = max(float(log.max()) for log in logs)  # so that exp cannot underflow for all
         parts = [np.exp(log - largest) for log in logs]
         total = math.fsum(float(part.sum()) for part in parts)
-        return [part / total for part in parts], largest + math.log(total) - self.log_size
+        return [part / total for part in parts]
 
     def _mean(self, estimate: Array, weights: Sequence[Array]) -> Array:
-        """Return b̃ − N·Σ w(N0 + τP)⁻¹b̃."""
+        """Return b̃ − N·Σ w·u·(N0 + τP)⁻¹b̃."""
         solved = [
-            basis.vectors @ ((weight @ basis.precisions) * (basis.vectors.T @ estimate))
-            for basis, weight in zip(self.bases, weights, strict=True)
+            part.vectors
+            @ (part.noise_scale * (weight @ part.precisions) * (part.vectors.T @ estimate))
+            for part, weight in zip(self._components, weights, strict=True)
         ]
-        return np.asarray(estimate - self.noise @ np.sum(solved, axis=0))
+        return np.asarray(estimate - self._noise @ np.sum(solved, axis=0))
 
 
-# --- radial noise ---
+def _eigenbasis(prior: Array, lower: Array) -> tuple[Array, Array]:
+    """Return Λ and V for P and the Cholesky factor of N0."""
+    half = solve_triangular(lower, prior, lower=True)
+    whitened = solve_triangular(lower, half.T, lower=True)
+    values, vectors = eigh((whitened + whitened.T) / 2)
+    return values, solve_triangular(lower, vectors, lower=True, trans="T")
 
-_NOISE_SCALES, _LOWER_TAIL, _UPPER_TAIL = 12, 1e-4, 1e-12
-"""How many scales of the noise are tried, and the chances of smaller and of larger ones."""
-_MANY_DIMENSIONS = 200
-"""Here the scale is known to a tenth: such noise is taken for normal."""
 
-
-@dataclass(frozen=True, eq=False)
-class NoiseScaleMixture:
-    """The posterior where noise is radial: normal noise of a scale that nobody knows.
-
-    Radial noise in k dimensions is χ_{k+1}·N(0, I), so b̃ ~ N(b, uN) with u ~ χ²_{k+1}/(k+1), which
-    is one more thing to average over. Taken for normal, a large draw would look like a signal that
-    is beyond doubt.
-    """
-
-    parts: tuple[PriorMixture, ...]
-    """One for every scale u."""
-    log_chances: Array
-
-    @classmethod
-    def of(
-        cls, dimensions: int | None, mixture: Callable[[float], PriorMixture]
-    ) -> NoiseScaleMixture:
-        """Return that of noise which is radial in so many dimensions, or normal (None)."""
-        if dimensions is None or dimensions > _MANY_DIMENSIONS:
-            return cls((mixture(1.0),), np.zeros(1))
-        half = (dimensions + 1) / 2
-        ends = float(gammaincinv(half, _LOWER_TAIL)), float(gammainccinv(half, _UPPER_TAIL))
-        values = np.geomspace(*ends, _NOISE_SCALES)
-        logs = half * np.log(values) - values  # the density of the logarithm, at even steps
-        logs -= logs.max()
-        chances = logs - math.log(np.exp(logs).sum())
-        return cls(tuple(mixture(float(value)) for value in values / half), chances)
-
-    def mean(self, estimate: Array) -> Array:
-        """Return the posterior mean alone."""
-        means, likelihoods = zip(*(part.mean(estimate) for part in self.parts), strict=True)
-        return np.asarray(self._weights(likelihoods)[0] @ np.array(means))
-
-    def posterior(self, estimate: Array) -> Posterior:
-        """Return all that is known about b."""
-        parts = [part.posterior(estimate) for part in self.parts]
-        weights, likelihood = self._weights([part.log_likelihood for part in parts])
-        means = np.array([part.mean for part in parts])
-        mean = weights @ means
-        apart = means - mean
-        likeliest = parts[int(np.argmax(weights))]
-        return Posterior(
-            mean=mean,
-            covariance=np.tensordot(weights, [part.covariance for part in parts], 1)
-            + (apart.T * weights) @ apart,
-            smoother=np.tensordot(weights, [part.smoother for part in parts], 1),
-            signal=float(weights @ [part.signal for part in parts]),
-            prior=likeliest.prior,
-            log_likelihood=likelihood,
-            kept=float(weights @ [part.kept for part in parts]),
-            models={
-                name: float(weights @ [part.models[name] for part in parts])
-                for name in likeliest.models
-            },
-        )
-
-    def _weights(self, likelihoods: Sequence[float]) -> tuple[Array, float]:
-        """Return the probability of every scale, and the log-likelihood that they share."""
-        logs = self.log_chances + np.array(likelihoods)
-        parts = np.exp(logs - logs.max())
-        return parts / parts.sum(), float(logs.max()) + math.log(parts.sum())
+def _noise_scales(radial: int | None) -> list[tuple[float, float]]:
+    """Return the u to average over with the logs of their probabilities."""
+    if radial is None or radial > _MANY_DIMENSIONS:
+        return [(1.0, 0.0)]
+    half = (radial + 1) / 2
+    ends = float(gammaincinv(half, _LOWER_TAIL)), float(gammainccinv(half, _UPPER_TAIL))
+    values = np.geomspace(*ends, _NOISE_SCALES)
+    logs = half * np.log(values) - values  # the density of the logarithm, at even steps
+    logs -= logs.max() + math.log(np.exp(logs - logs.max()).sum())
+    return list(zip((values / half).tolist(), logs.tolist(), strict=True))

@@ -1,6 +1,7 @@
-"""A linear fit for people: one dictionary, as text, HTML and LaTeX.
+"""A linear fit for people: one dictionary as text, HTML and LaTeX, and pictures.
 
 `Summary.of(model)` fills the dictionary; the three forms print it and decide nothing.
+`picture` shows predictions along a column, or the coefficients.
 """
 
 from __future__ import annotations
@@ -11,22 +12,29 @@ from html import escape
 from statistics import NormalDist
 from typing import Any
 
+from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.models import Coefficient, LinearModel
+from labeldp.learners.models import Effect, LinearModel
+from labeldp.pictures import Curve, Picture
 
+MAX_COEFFICIENTS = 30
+"""Shown in a picture."""
 _HEADER = ("column", "value", "from privacy", "from sampling", "total", "low", "high")
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "ε": r"$\varepsilon$",
-    "δ": r"$\delta$",
-    "±": r"$\pm$",
-    "²": r"$^2$",
-    "–": "--",
-    "…": r"\dots{}",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
+_NUMBERS = ("value", "privacy_error", "sampling_error", "total_error", "low", "high")
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "ε": r"$\varepsilon$",
+        "δ": r"$\delta$",
+        "±": r"$\pm$",
+        "²": r"$^2$",
+        "–": "--",
+        "…": r"\dots{}",
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -37,13 +45,19 @@ class Summary:
 
     @classmethod
     def of(cls, model: LinearModel) -> Summary:
-        """Return all that is known of a fit; None stands where something is not known."""
-        confidence = model.options.confidence
-        target = None
-        if any(entry.total_error is not None for entry in model.coefficients):
+        """Return all that is known of a fit; None stands where something is not known.
+
+        Intervals are for the population where errors from sampling are known.
+        """
+        entries, target = [asdict(entry) for entry in model.coefficients], None
+        if any(entry["total_error"] is not None for entry in entries):
             target = "the population"
-        elif any(entry.low is not None for entry in model.coefficients):
+        elif any(entry["low"] is not None for entry in entries):
             target = "the fit with all labels"
+        for entry in entries:
+            if entry["total_error"] is not None:
+                reach = _deviations(model) * entry["total_error"]
+                entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
         return cls(
             {
                 "releases": list(model.releases),
@@ -51,9 +65,9 @@ class Summary:
                 "rule": model.rule,
                 "clipped_to": list(model.label_range or ()) if model.options.clip else None,
                 "quality": None if model.quality is None else asdict(model.quality),
-                "confidence": confidence,
+                "confidence": model.options.confidence,
                 "intervals_for": target,
-                "coefficients": [_entry(entry, confidence) for entry in model.coefficients],
+                "coefficients": entries,
                 "base_levels": {} if model.features is None else base_levels(model.features),
                 "notes": _notes(model),
             }
@@ -65,8 +79,10 @@ class Summary:
 
     def text(self, most: int | None = None) -> str:
         """Return text for a terminal; of more than `most` coefficients the most significant."""
-        entries = self.document["coefficients"]
-        shown = entries if most is None or len(entries) <= most else _foremost(entries, most)
+        entries = shown = self.document["coefficients"]
+        if most is not None and len(entries) > most:
+            largest = sorted(entries, key=_significance)[-most:]
+            shown = [entry for entry in entries if entry in largest]
         facts = self._facts()
         width = max(len(name) for name, _ in facts)
         lines = [f"{name:<{width}}  {value}" for name, value in facts]
@@ -99,22 +115,15 @@ class Summary:
 
     def to_latex(self) -> str:
         """Return a table environment, which needs no package."""
-        rows = [_HEADER, *map(_cells, self.document["coefficients"])]
-        body = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
         notes = [f"{name}: {value}." for name, value in self._facts()] + self._remarks()
-        lines = [
-            r"\begin{table}",
-            rf"\caption{{{_latex(self._title())}. {_latex(' '.join(notes))}}}",
-            r"\begin{tabular}{lrrrrrr}",
-            r"\hline",
-            body[0],
-            r"\hline",
-            *body[1:],
-            r"\hline",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines)
+        caption = f"{self._title()}. {' '.join(notes)}".translate(_LATEX)
+        header, *rows = (
+            " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
+            for cells in (_HEADER, *map(_cells, self.document["coefficients"]))
+        )
+        head = [r"\begin{table}", rf"\caption{{{caption}}}", r"\begin{tabular}{lrrrrrr}"]
+        body = [r"\hline", header, r"\hline", *rows, r"\hline"]
+        return "\n".join([*head, *body, r"\end{tabular}", r"\end{table}"])
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
@@ -123,12 +132,12 @@ class Summary:
         facts = facts or [("rows", "plain rows")]
         facts.append(("predictions", _rule_line(document["rule"], document["clipped_to"])))
         if quality is not None:
-            gain = _with_error(quality["gain"], quality["gain_error"])
+            gain = f"{quality['gain']:.4g} ± {quality['gain_error']:.2g}"
             facts.append(("gain over the constant", f"{gain} in mean square, estimated"))
-            if quality["r2"] is not None:
-                facts.append(("R², estimated", _with_error(quality["r2"], quality["r2_error"])))
-                spread = _with_error(quality["residual_std"], quality["residual_std_error"])
-                facts.append(("residual spread, estimated", spread))
+            for title, name in (("R²", "r2"), ("residual spread", "residual_std")):
+                if quality[name] is not None:
+                    value = f"{quality[name]:.4g} ± {quality[f'{name}_error']:.2g}"
+                    facts.append((f"{title}, estimated", value))
         return facts
 
     def _title(self) -> str:
@@ -155,6 +164,11 @@ def base_levels(features: FeatureMap) -> dict[str, list[str]]:
     return levels
 
 
+def _deviations(model: LinearModel) -> float:
+    """Return how many deviations the intervals of a model reach."""
+    return NormalDist().inv_cdf((1 + model.options.confidence) / 2)
+
+
 def _notes(model: LinearModel) -> list[str]:
     """Return what must be said of a fit."""
     warning = None if model.quality is None else model.quality.usefulness_warning
@@ -172,24 +186,9 @@ def _notes(model: LinearModel) -> list[str]:
     return notes
 
 
-def _entry(entry: Coefficient, confidence: float) -> dict[str, Any]:
-    """Return a coefficient with its interval for the population, where that is known."""
-    values = asdict(entry)
-    if entry.total_error is not None:
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * entry.total_error
-        values |= {"low": entry.value - reach, "high": entry.value + reach}
-    return values
-
-
-def _foremost(entries: Sequence[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """Return those that are largest for their errors, in the order of the columns."""
-
-    def size(place: int) -> float:
-        entry = entries[place]
-        error = entry["total_error"] or entry["privacy_error"] or 1.0
-        return -abs(float(entry["value"])) / float(error)
-
-    return [entries[place] for place in sorted(sorted(range(len(entries)), key=size)[:most])]
+def _significance(entry: dict[str, Any]) -> float:
+    error = entry["total_error"] or entry["privacy_error"] or 1.0
+    return abs(float(entry["value"])) / float(error)
 
 
 def _release_line(release: dict[str, Any]) -> str:
@@ -211,13 +210,9 @@ def _rule_line(rule: dict[str, Any], ends: list[float] | None) -> str:
     return f"{line}, clipped to {ends[0]:g} … {ends[1]:g}" if ends else line
 
 
-def _with_error(value: float, error: float) -> str:
-    return f"{value:.4g} ± {error:.2g}"
-
-
 def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
-    names = ("value", "privacy_error", "sampling_error", "total_error", "low", "high")
-    return (entry["name"], *("–" if entry[n] is None else f"{entry[n]:.5g}" for n in names))
+    numbers = (entry[name] for name in _NUMBERS)
+    return (entry["name"], *("–" if number is None else f"{number:.5g}" for number in numbers))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -230,5 +225,125 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _latex(text: str) -> str:
-    return "".join(_SPECIAL.get(mark, mark) for mark in text)
+# --- pictures ---
+
+
+def pictures(model: LinearModel) -> list[Picture]:
+    """Return all pictures of a model, the coefficients first."""
+    return [picture(model), *(picture(model, effect.column) for effect in model.effects)]
+
+
+def picture(model: LinearModel, column: str | None = None) -> Picture:
+    """Return the picture of one column, or of the coefficients."""
+    if column is None:
+        return _coefficients_picture(model)
+    for place, effect in enumerate(model.effects):
+        if effect.column == column:
+            plain = "".join(letter if letter.isalnum() else "-" for letter in column)[:40]
+            return _effect_picture(model, effect, f"column-{place + 1:02}-{plain}")
+    known = ", ".join(effect.column for effect in model.effects[:8])
+    raise InputError(f"the fit has no column {column!r} to show; it has {known or 'none'}")
+
+
+def _curves(
+    model: LinearModel,
+    x: Sequence[float],
+    y: Sequence[float],
+    privacy: Sequence[float] | None,
+    total: Sequence[float] | None,
+    ends: tuple[float, float] | None,
+    *,
+    styles: tuple[str, str],
+    name: str,
+) -> tuple[Curve, ...]:
+    """Return intervals with sampling first, then of privacy alone; each where it is known."""
+    level = f"{100 * model.options.confidence:g} %"
+
+    def curve(label: str, errors: Sequence[float] | None, style: str, colour: int) -> Curve:
+        def clipped(sign: int) -> tuple[float, ...]:
+            steps = [sign * _deviations(model) * error for error in errors or [0.0] * len(y)]
+            values = [value + step for value, step in zip(y, steps, strict=True)]
+            if ends is not None:
+                values = [min(max(value, ends[0]), ends[1]) for value in values]
+            return tuple(values)
+
+        low, high = ((), ()) if errors is None else (clipped(-1), clipped(1))
+        return Curve(label, tuple(x), clipped(0), low, high, style, colour)
+
+    own = name if privacy is None else f"{name}, {level} for what privacy adds"
+    curves = [curve(own, privacy, styles[1], 0)]
+    if total is not None:
+        curves.insert(0, curve(f"{level}, privacy and sampling", total, styles[0], 1))
+    return tuple(curves)
+
+
+def _effect_picture(model: LinearModel, effect: Effect, name: str) -> Picture:
+    """Draw predictions along a column."""
+    levels = effect.of_levels
+    return Picture(
+        name=name,
+        title=f"Predictions as {effect.column} moves, other columns at typical values",
+        x_label=effect.column,
+        y_label="prediction",
+        curves=_curves(
+            model,
+            range(len(effect.values)) if levels else effect.values,
+            effect.predictions,
+            effect.privacy_errors,
+            effect.total_errors,
+            model.label_range if model.options.clip else None,
+            styles=("bars", "points") if levels else ("band", "line"),
+            name="prediction",
+        ),
+        names=tuple(map(str, effect.values)) if levels else (),
+        sideways=levels and len(effect.values) > 6,
+    )
+
+
+def _coefficients_picture(model: LinearModel) -> Picture:
+    """Draw the largest coefficients, numbers over the range of their column so that all compare.
+
+    One of a hinge or a wave says nothing by itself: curves have pictures of their own.
+    """
+    features, spans, curves = model.features, dict[str, float](), set[str]()
+    if features is not None:
+        for column in features.numeric:  # how far it reaches, in what enters the design
+            low, high = column.entering_range
+            spans[column.design_columns[0].name] = high - low
+        degrees = zip(features.names, features.degrees, strict=True)
+        curves = {name for name, degree in degrees if degree}
+    entries = [each for each in model.coefficients if each.name not in {"intercept", *curves}]
+    entries.sort(key=lambda entry: -abs(entry.value * spans.get(entry.name, 1.0)))
+    shown = entries[:MAX_COEFFICIENTS]
+    scales = [spans.get(entry.name, 1.0) for entry in shown]
+    title = ["Coefficients"]
+    if len(shown) < len(entries):
+        title.append(f"the {len(shown)} largest of {len(entries)}")
+    if curves:
+        title.append("without those of curves")
+
+    def scaled(values: list[float | None]) -> list[float] | None:
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        return [value * scale for value, scale in zip(known, scales, strict=True)]
+
+    return Picture(
+        name="coefficients",
+        title=", ".join(title),
+        x_label="",
+        y_label="change of the label: numbers across their range, levels against the base",
+        curves=_curves(
+            model,
+            range(len(shown)),
+            scaled([entry.value for entry in shown]) or [],
+            scaled([entry.privacy_error for entry in shown]),
+            scaled([entry.total_error for entry in shown]),
+            None,
+            styles=("bars", "points"),
+            name="coefficient",
+        ),
+        levels=(("", 0.0),),
+        names=tuple(entry.name for entry in shown),
+        sideways=True,
+    )

@@ -9,7 +9,7 @@ deterministic on the processor, so a seed (and a number of threads) gives the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,10 +55,9 @@ def train(
     bags: WeightedBags, units: LabelUnits, options: NetworkOptions, advance: Callable[[int], None]
 ) -> TrainedNetwork:
     """Return the network of least loss, by Adam under a cosine schedule, with early stopping."""
-    with _threads(options.threads or 1), torch.enable_grad():
-        rows = BagTensors(bags, units, linear=not options.hidden)
+    with _threads(options.threads or 1):
         generator = torch.Generator(device="cpu").manual_seed(options.seed)
-        training = _Training(bags, rows, units, options, generator)
+        training = _Training(BagTensors(bags, units, options), options, generator)
         for epoch in range(options.epochs):
             loss = training.run_epoch(epoch)
             advance(1)
@@ -78,17 +77,12 @@ def train_parts(
     noise of variance 1: weights are then held back as much as a prior of the law that they start
     with would hold them, but for a factor (`_PRIOR_SHARE`).
     """
-    with _threads(options.threads or 1), torch.enable_grad():
-        rows = BagTensors(bags, units, linear=not options.hidden)
+    with _threads(options.threads or 1):
         generator = torch.Generator(device="cpu").manual_seed(options.seed)
+        rows = BagTensors(bags, units, options)
         order = torch.randperm(bags.bags, generator=generator, device="cpu").numpy()
         parts = np.array_split(order, min(options.folds, bags.bags))
-        trainings = [
-            _Training(
-                bags, rows, units, options, generator, (part, np.setdiff1d(order, part)), decay=True
-            )
-            for part in parts
-        ]
+        trainings = [_Training(rows, options, generator, part) for part in parts]
         for epoch in range(options.epochs):
             losses = [training.run_epoch(epoch) for training in trainings]
             advance(len(trainings))
@@ -96,9 +90,19 @@ def train_parts(
                 training.keep_if_best(epoch, sum(losses) - loss)
             if epoch - max(training.best_epoch for training in trainings) >= options.patience:
                 break
-        for training in trainings:
-            training.centre()
-        return [training.result() for training in trainings]
+        return [training.result(centred=True) for training in trainings]
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Use so many threads and gradients within, and leave torch as it was."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(count)
+        with torch.enable_grad():
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def starting_matrices(
@@ -122,18 +126,19 @@ def starting_matrices(
 class BagTensors:
     """The bags as tensors; a subset of bags is gathered at a time."""
 
-    def __init__(self, bags: WeightedBags, units: LabelUnits, *, linear: bool) -> None:
-        levels = sum(bags.category_sizes)
-        codes = (
-            bags.categories
-            + np.cumsum((0, *bags.category_sizes[:-1]), dtype=np.int32)[: len(bags.category_sizes)]
-        )
+    def __init__(self, bags: WeightedBags, units: LabelUnits, options: NetworkOptions) -> None:
+        sizes, self.bags = bags.category_sizes, bags.bags
+        self.inputs = sum(sizes) + bags.numbers.shape[1]
+        self.active = len(sizes) + bags.numbers.shape[1]
+        """Inputs of a row that are not zero."""
+        self.per_bag = units.energy / bags.bags
+        codes = bags.categories + np.cumsum((0, *sizes), dtype=np.int32)[: len(sizes)]
         is_pruned = bags.categories < 0
         self.has_pruned = bool(is_pruned.any())
-        codes[is_pruned] = levels + bags.numbers.shape[1]  # the bias row, which the sum skips
+        codes[is_pruned] = self.inputs  # the bias row, which the sum skips
         self.codes = torch.from_numpy(codes)
         # What multiplies the bias. The output's own bias enters by way of `constants`.
-        bias = np.full((bags.rows, 1), 0.0 if linear else 1.0, dtype=np.float32)
+        bias = np.full((bags.rows, 1), 1.0 if options.hidden else 0.0, dtype=np.float32)
         self.numbers = torch.from_numpy(np.concatenate([bags.numbers, bias], axis=1))
         self.weights = torch.tensor(bags.weights)
         targets = (bags.labels - units.shift * bags.constants) / units.scale
@@ -141,32 +146,36 @@ class BagTensors:
         self.constants = torch.tensor(bags.constants, dtype=torch.float32)
         self.offsets, self.lengths = bags.offsets, bags.lengths
 
-    def loss(self, matrices: list[torch.Tensor], chosen: Indices) -> torch.Tensor:
+    def loss(self, matrices: Sequence[torch.Tensor], chosen: Indices) -> torch.Tensor:
         """Return Σ (t_j − Σ_r w_jr g(x_jr))² over the chosen bags."""
         targets = self.targets[torch.from_numpy(chosen)]
         return torch.sum((targets - self.sums(matrices, chosen)) ** 2)
 
-    def sums(self, matrices: list[torch.Tensor], chosen: Indices) -> torch.Tensor:
+    def sums(self, matrices: Sequence[torch.Tensor], chosen: Indices) -> torch.Tensor:
         """Return Σ_r w_jr g(x_jr) of the chosen bags."""
         lengths = self.lengths[chosen]
         jumps = self.offsets[chosen] - (np.cumsum(lengths) - lengths)
         rows = torch.from_numpy(np.repeat(jumps, lengths) + np.arange(lengths.sum()))
         members = torch.from_numpy(np.repeat(np.arange(len(chosen)), lengths))
-        bags = torch.from_numpy(chosen)
         outputs = self._outputs(matrices, self.codes[rows], self.numbers[rows])
         sums = torch.zeros(len(chosen), dtype=torch.float32, device="cpu")
         sums = sums.index_add(0, members, outputs * self.weights[rows])
-        return sums + self.constants[bags] * matrices[-1][-1, 0]
+        return sums + self.constants[torch.from_numpy(chosen)] * matrices[-1][-1, 0]
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def mean(self, matrices: list[torch.Tensor]) -> float:
+    def mean(self, matrices: Sequence[torch.Tensor]) -> float:
         """Return the mean of g over all rows."""
         parts = zip(self.codes.split(_PART_ROWS), self.numbers.split(_PART_ROWS), strict=True)
         total = sum(float(self._outputs(matrices, *part).double().sum()) for part in parts)
         return total / len(self.numbers) + float(matrices[-1][-1, 0])
 
+    def cut(self, chosen: Indices, rows: int) -> list[Indices]:
+        """Return runs of whole bags that begin in the same stretch of `rows` rows."""
+        lengths = self.lengths[chosen]
+        stretch = (np.cumsum(lengths) - lengths) // rows
+        return np.split(chosen, np.flatnonzero(np.diff(stretch)) + 1) if len(chosen) else []
+
     def _outputs(
-        self, matrices: list[torch.Tensor], codes: torch.Tensor, numbers: torch.Tensor
+        self, matrices: Sequence[torch.Tensor], codes: torch.Tensor, numbers: torch.Tensor
     ) -> torch.Tensor:
         """Return the network on rows, without the output's bias."""
         hidden = FirstLayer.apply(codes, numbers, matrices[0], self.has_pruned)
@@ -223,14 +232,9 @@ class Adam:
         self._squares = [torch.zeros_like(parameter) for parameter in parameters]
         self._steps = 0
 
-    def clear_gradients(self) -> None:
-        """Drop the gradients."""
-        for parameter in self._parameters:
-            parameter.grad = None
-
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self, rate: float) -> None:
-        """Move against the gradients."""
+        """Move against the gradients, and drop them."""
         self._steps += 1
         first, second = 1 - 0.9**self._steps, 1 - 0.999**self._steps
         state = zip(self._parameters, self._means, self._squares, strict=True)
@@ -239,6 +243,7 @@ class Adam:
             square.mul_(0.999).addcmul_(parameter.grad, parameter.grad, value=0.001)
             size = square.sqrt().div_(math.sqrt(second)).add_(1e-8)
             parameter.addcdiv_(mean, size, value=-rate / first)
+            parameter.grad = None
 
 
 class _Training:
@@ -246,38 +251,32 @@ class _Training:
 
     def __init__(
         self,
-        bags: WeightedBags,
         rows: BagTensors,
-        units: LabelUnits,
         options: NetworkOptions,
         generator: torch.Generator,
-        split: tuple[Indices, Indices] | None = None,
-        *,
-        decay: bool = False,
+        held_out: Indices | None = None,
     ) -> None:
-        """`split` is what to stop by and what to train on; by default a part at random."""
+        """Stop by `held_out`, and hold weights back by their prior; by default by a random part."""
         self._options, self._rows, self._generator = options, rows, generator
-        inputs = sum(bags.category_sizes) + bags.numbers.shape[1]
-        active = len(bags.category_sizes) + bags.numbers.shape[1]
-        self._matrices = starting_matrices(inputs, active, options.hidden, generator)
+        self._matrices = starting_matrices(rows.inputs, rows.active, options.hidden, generator)
         self._project()
         for matrix in self._matrices:
             matrix.requires_grad_()
         self._optimizer = Adam(self._matrices)
-        if split is None:
-            order = self._permute(np.arange(bags.bags))
-            held_out = min(bags.bags - 1, math.ceil(options.validation_fraction * bags.bags))
-            split = order[:held_out], order[held_out:]
-        self._held_out, self._used = split
-        self._per_bag = units.energy / bags.bags
-        rows_per_batch = int(bags.lengths[self._used].sum()) // _BATCHES
+        everything = np.arange(rows.bags)
+        share = 0.0
+        if held_out is None:
+            count = min(rows.bags - 1, math.ceil(options.validation_fraction * rows.bags))
+            self._held_out, self._used = np.split(self._permute(everything), [count])
+        else:
+            self._held_out, self._used = held_out, np.setdiff1d(everything, held_out)
+            share = _PRIOR_SHARE / (len(self._used) * rows.per_bag)
+        rows_per_batch = int(rows.lengths[self._used].sum()) // _BATCHES
         self._batch_rows = min(options.batch_rows, max(_FEW_ROWS, rows_per_batch))
         # The precision of the law that weights start with; of the output, that which makes the
         # variance of g one, as of the labels without noise.
-        fans = (max(1, active), *options.hidden)
-        precisions = [*(fan / 2 for fan in fans[:-1]), float(fans[-1])]
-        share = _PRIOR_SHARE / (len(self._used) * self._per_bag) if decay else 0.0
-        self._decays = [share * precision for precision in precisions]
+        fans = (max(1, rows.active), *options.hidden)
+        self._decays = [*(share * fan / 2 for fan in fans[:-1]), share * fans[-1]]
         self._losses: list[float] = []
         self._validation_losses: list[float] = []
         self._best_loss, self.best_epoch, self._best = math.inf, 0, self._copy()
@@ -289,7 +288,14 @@ class _Training:
 
     def run_epoch(self, epoch: int) -> float:
         """Train one epoch; return the loss on the part that is held out, or else on the others."""
-        self._losses.append(self._epoch(epoch))
+        options, count = self._options, len(self._used) * self._rows.per_bag
+        turn = math.pi * epoch / max(1, options.epochs - 1)
+        rate = options.final_rate + (options.learning_rate - options.final_rate) * (
+            (1 + math.cos(turn)) / 2
+        )
+        batches = self._rows.cut(self._permute(self._used), self._batch_rows)
+        weight = len(batches) / count  # the mean over all the bags
+        self._losses.append(sum(self._step(batch, weight, rate) for batch in batches) / count)
         if self.has_validation:
             self._validation_losses.append(self._validation())
         latest = (self._validation_losses or self._losses)[-1]
@@ -302,15 +308,16 @@ class _Training:
         if loss < self._best_loss:
             self._best_loss, self.best_epoch, self._best = loss, epoch, self._copy()
 
-    def centre(self) -> None:
-        """Subtract from the best network its mean over all rows."""
-        self._best[-1][-1, 0] -= self._rows.mean([torch.from_numpy(each) for each in self._best])
+    def result(self, *, centred: bool = False) -> TrainedNetwork:
+        """Return the best network, with its outputs on the bags that were held out.
 
-    def result(self) -> TrainedNetwork:
-        """Return the best network, with its outputs on the bags that were held out."""
-        tensors = [torch.from_numpy(matrix) for matrix in self._best]
-        parts = self._cut(self._held_out, _PART_ROWS) if self.has_validation else []
+        If `centred`, its mean over all rows is subtracted.
+        """
+        tensors = [torch.from_numpy(matrix) for matrix in self._best]  # the same memory
+        parts = self._rows.cut(self._held_out, _PART_ROWS)
         with torch.no_grad():
+            if centred:
+                self._best[-1][-1, 0] -= self._rows.mean(tensors)
             sums = [self._rows.sums(tensors, part).double().numpy() for part in parts]
         return TrainedNetwork(
             self._best,
@@ -321,22 +328,10 @@ class _Training:
             np.concatenate([np.empty(0), *sums]),
         )
 
-    def _epoch(self, epoch: int) -> float:
-        options = self._options
-        turn = math.pi * epoch / max(1, options.epochs - 1)
-        rate = options.final_rate + (options.learning_rate - options.final_rate) * (
-            (1 + math.cos(turn)) / 2
-        )
-        batches = list(self._cut(self._permute(self._used), self._batch_rows))
-        weight = len(batches) / (len(self._used) * self._per_bag)  # the mean over all the bags
-        total = sum(self._step(batch, weight, rate) for batch in batches)
-        return total / (len(self._used) * self._per_bag)
-
     def _step(self, batch: Indices, weight: float, rate: float) -> float:
         """Take one step by the loss of a batch; return that loss."""
-        self._optimizer.clear_gradients()
         total = 0.0
-        for part in self._cut(batch, _PART_ROWS):
+        for part in self._rows.cut(batch, _PART_ROWS):
             loss = self._rows.loss(self._matrices, part)
             (loss * weight).backward()
             total += float(loss.detach())
@@ -347,11 +342,11 @@ class _Training:
         self._project()
         return total
 
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def _validation(self) -> float:
-        with torch.no_grad():
-            parts = self._cut(self._held_out, _PART_ROWS)
-            total = sum(float(self._rows.loss(self._matrices, part)) for part in parts)
-        return total / (len(self._held_out) * self._per_bag)
+        parts = self._rows.cut(self._held_out, _PART_ROWS)
+        total = sum(float(self._rows.loss(self._matrices, part)) for part in parts)
+        return total / (len(self._held_out) * self._rows.per_bag)
 
     def _project(self) -> None:
         """Move every layer to the nearest point of the Frobenius ball."""
@@ -363,26 +358,9 @@ class _Training:
                 # A hair inside, so that rounding to float32 cannot lead out again.
                 matrix.detach().mul_(self._options.max_norm / norm * (1 - 1e-7))
 
-    def _cut(self, bags: Indices, rows: int) -> Iterator[Indices]:
-        """Yield runs of whole bags that begin in the same stretch of `rows` rows."""
-        lengths = self._rows.lengths[bags]
-        stretch = (np.cumsum(lengths) - lengths) // rows
-        yield from np.split(bags, np.flatnonzero(np.diff(stretch)) + 1)
-
     def _permute(self, bags: Indices) -> Indices:
         order = torch.randperm(len(bags), generator=self._generator, device="cpu")
         return np.asarray(bags[order.numpy()])
 
     def _copy(self) -> tuple[Matrix, ...]:
         return tuple(matrix.detach().numpy().copy() for matrix in self._matrices)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Use so many threads within, and leave torch as it was."""
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(count)
-        yield
-    finally:
-        torch.set_num_threads(before)
