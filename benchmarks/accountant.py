@@ -34,7 +34,7 @@ from scipy.special import erfc
 from timing import Timing, side_by_side
 
 from labeldp.accounting import contour
-from labeldp.accounting.bounds import Bounds
+from labeldp.accounting.privacy_profile import Bounds
 from report import print_report
 
 ROOT = Path(__file__).parents[1]

@@ -63,20 +63,20 @@ Ways = dict[str, Callable[[], Any]]
 
 def our_pass(source: Source, features: FeatureMap, grid: LabelGrid, numba: bool) -> str:
     """The statistics pass from the file; its digest shows that all ways sum the same."""
-    saved = kernels.available, kernels.WORTH_COMPILING
-    kernels.available, kernels.WORTH_COMPILING = (lambda: numba), 0
+    saved = kernels.numba_available, kernels.WORTH_COMPILING
+    kernels.numba_available, kernels.WORTH_COMPILING = (lambda: numba), 0
     try:
         gram, _ = LocalEngine(memory=Memory(0)).run_pass(
             "label sums", source, GramAccumulator(features), LabelCrossProducts(features, grid)
         )
     finally:
-        kernels.available, kernels.WORTH_COMPILING = saved
+        kernels.numba_available, kernels.WORTH_COMPILING = saved
     return gram.digest()
 
 
 def our_names() -> dict[str, bool]:
     """Ours with NumPy, and with numba where it is installed."""
-    return {"ours, NumPy": False} | ({"ours": True} if kernels.available() else {})
+    return {"ours, NumPy": False} | ({"ours": True} if kernels.numba_available() else {})
 
 
 def from_file(table: Table, path: Path, features: FeatureMap, others: bool) -> Ways:
@@ -94,7 +94,7 @@ def from_file(table: Table, path: Path, features: FeatureMap, others: bool) -> W
 def from_rows(encoded: grams.Rows, features: FeatureMap) -> Ways:
     """What starts from encoded rows in memory; None where not installed."""
     summed = grams.our_gram(encoded, features)
-    chosen = {False: kernels.with_numpy, True: kernels.with_numba}
+    chosen = {False: kernels.Kernels, True: kernels.kernels_for}
     ways: dict[str, Any] = {
         name: lambda numba=numba: summed(chosen[numba]()).digest()
         for name, numba in our_names().items()
@@ -125,7 +125,7 @@ def measure(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """All ways on one table, and a line for each that is not installed."""
     features = fit_features(table.source(path), run_pass=LocalEngine().run_pass)
-    missing = [] if kernels.available() else ["numba"]
+    missing = [] if kernels.numba_available() else ["numba"]
     ways = from_file(table, path, features, others)
     missing += [way for way, run in ways.items() if run is None]
     times = timed(ways, rounds)

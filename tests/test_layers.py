@@ -15,7 +15,7 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 PACKAGES = (
-    "errors", "io_util", "display", "threads", "arrow_util", "pictures", "kernels",
+    "errors", "io_util", "display", "threads", "arrow_util", "pictures", "numba_kernels", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
     "mechanisms", "choose", "planning", "profile", "verification", "signing", "describe", "report",
     "ledger", "learners", "datasets", "cli", "__main__",
@@ -29,7 +29,7 @@ HEAVY = {
 """Third-party packages that no module imports at its top."""
 
 HEAVY_EXCEPTIONS = {
-    "kernels.numba_kernels": {"numba"},
+    "numba_kernels": {"numba"},
     "learners.training": {"torch"},
     "spark.engine": {"pyspark"},
 }

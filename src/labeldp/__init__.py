@@ -12,9 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labeldp.accounting.accountants import ACCOUNTANTS as ACCOUNTANTS
     from labeldp.accounting.residual_floor import FloorMode as FloorMode
-    from labeldp.accounting.sketch import DatasetBounds as DatasetBounds
+    from labeldp.accounting.sketch import ACCOUNTANTS as ACCOUNTANTS, DatasetBounds as DatasetBounds
     from labeldp.data.source import Source as Source, scan as scan
     from labeldp.errors import (
         DataError as DataError,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from labeldp.verification import Verification as Verification, verify as verify
 
 _HOMES = {
-    "ACCOUNTANTS": "labeldp.accounting.accountants",
+    "ACCOUNTANTS": "labeldp.accounting.sketch",
     "BagRegressor": "labeldp.learners.api",
     "DataError": "labeldp.errors",
     "DatasetBounds": "labeldp.accounting.sketch",

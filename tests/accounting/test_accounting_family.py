@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp.accounting import contour, neighbors
-from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
+from labeldp.accounting.privacy_profile import Bounds
 from labeldp.errors import InputError
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import gaussian, random_sensitivity
+from labeldp.accounting import gaussian, weighted_bags
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.subsampling import (
@@ -169,23 +169,21 @@ def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
     noisy = facts.noisy_rows - noisy_row
 
     def law(shift):
-        counts = random_sensitivity.hypergeometric(8, noisy, 29)
-        moved = random_sensitivity.Counts(counts.lowest + shift, counts.weights, counts.lost)
-        return random_sensitivity.mean_delta(2.0, epsilon, moved, noisy_row)
+        counts = weighted_bags.hypergeometric(8, noisy, 29)
+        moved = weighted_bags.Counts(counts.lowest + shift, counts.weights, counts.lost)
+        return weighted_bags.mean_delta(2.0, epsilon, moved, noisy_row)
 
     right = law(0)
     assert right.lower - error <= mean <= right.upper + error
     for wrong in (
         law(1),
-        random_sensitivity.mean_delta(2.0, epsilon, random_sensitivity.fixed(3), noisy_row),
+        weighted_bags.mean_delta(2.0, epsilon, weighted_bags.fixed(3), noisy_row),
     ):
         assert not wrong.lower - error <= mean <= wrong.upper + error
     claim = delta_of(facts, epsilon)
     assert mean - error <= claim.upper
     worse = [
-        random_sensitivity.mean_delta(
-            2.0, epsilon, random_sensitivity.hypergeometric(8, noisy, 29), kind
-        )
+        weighted_bags.mean_delta(2.0, epsilon, weighted_bags.hypergeometric(8, noisy, 29), kind)
         for noisy, kind in ((15, False), (14, True))
     ]
     assert claim == max(worse, key=lambda bounds: bounds.upper)

@@ -7,8 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting.bounds import Answer
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorems import Answer, Theorem1
 
 CENSUS = (131_903_910, (0.0, 51.0), 64.22)
 

@@ -9,8 +9,14 @@ import pytest
 from scipy import special, stats
 
 from labeldp.accounting.compose import compose
-from labeldp.accounting.laplace import LaplaceProfile, PureProfile
-from labeldp.accounting.radial import RadialProfile, deviations, product_quantile, radial_profile
+from labeldp.accounting.radial import (
+    LaplaceProfile,
+    PureProfile,
+    RadialProfile,
+    deviations,
+    product_quantile,
+    radial_profile,
+)
 
 DRAWS = 400_000
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from labeldp.accounting import gaussian, random_sensitivity
+from labeldp.accounting import gaussian, weighted_bags
 
 # E[δ(ε; 2·share)] with the number of other noisy rows Binomial(k−1, ρ), by 30-digit quadrature
 # of the density of t_r (a row without noise; with noise for ρ = 1) and of the binomial sum.
@@ -26,8 +26,8 @@ REFERENCES = [
 
 @pytest.mark.parametrize(("bag_size", "rho", "epsilon", "want"), REFERENCES)
 def test_against_30_digits(bag_size, rho, epsilon, want):
-    counts = random_sensitivity.binomial(bag_size - 1, rho)
-    bounds = random_sensitivity.mean_delta(2.0, epsilon, counts, row_is_noisy=rho == 1.0)
+    counts = weighted_bags.binomial(bag_size - 1, rho)
+    bounds = weighted_bags.mean_delta(2.0, epsilon, counts, row_is_noisy=rho == 1.0)
     assert bounds.estimate == pytest.approx(float(want), rel=2e-11, abs=0.0)
     assert bounds.lower <= float(want) <= bounds.upper <= bounds.lower * (1 + 3e-9)
 
@@ -52,7 +52,7 @@ def precise(others, scale, epsilon, noisy):
     ("others", "scale", "epsilon"), [(1, 2.0, 1.0), (2, 30.0, 3.0), (7, 0.3, 0.05), (40, 2.0, 0.0)]
 )
 def test_fixed_counts_against_30_digits(others, scale, epsilon, noisy):
-    bounds = random_sensitivity.mean_delta(scale, epsilon, random_sensitivity.fixed(others), noisy)
+    bounds = weighted_bags.mean_delta(scale, epsilon, weighted_bags.fixed(others), noisy)
     want = float(precise(others, scale, epsilon, noisy))
     assert bounds.estimate == pytest.approx(want, rel=1e-10, abs=0.0)
     assert bounds.lower <= want <= bounds.upper <= bounds.lower * (1 + 1e-8)
@@ -77,12 +77,12 @@ def monotone_sums(scale, epsilon, counts, noisy, cells):
 @pytest.mark.parametrize("noisy", [False, True])
 @pytest.mark.parametrize(("draws", "noisy_rows", "scale"), [(40, 150, 2.0), (120, 60, 5.0)])
 def test_between_monotone_sums(draws, noisy_rows, scale, noisy):
-    counts = random_sensitivity.hypergeometric(draws, noisy_rows, 299)
-    counts = random_sensitivity.Counts(  # without the empty bag, which the sums do not know
+    counts = weighted_bags.hypergeometric(draws, noisy_rows, 299)
+    counts = weighted_bags.Counts(  # without the empty bag, which the sums do not know
         max(1, counts.lowest), counts.weights[1 if counts.lowest == 0 else 0 :], 0.0
     )
     low, high = monotone_sums(scale, 1.5, counts, noisy, 4_000)
-    bounds = random_sensitivity.mean_delta(scale, 1.5, counts, noisy)
+    bounds = weighted_bags.mean_delta(scale, 1.5, counts, noisy)
     assert low <= bounds.lower <= bounds.upper <= high < 1.02 * low
 
 
@@ -91,7 +91,7 @@ def test_between_monotone_sums(draws, noisy_rows, scale, noisy):
 def test_hypergeometric_counts(draws, noisy, quiet):
     population = noisy + quiet
     draws = min(draws, population)
-    counts = random_sensitivity.hypergeometric(draws, noisy, population)
+    counts = weighted_bags.hypergeometric(draws, noisy, population)
     r = counts.lowest + np.arange(len(counts.weights))
     want = stats.hypergeom.pmf(r, population, noisy, draws)
     np.testing.assert_allclose(counts.weights, want, rtol=1e-9, atol=1e-25)
@@ -101,7 +101,7 @@ def test_hypergeometric_counts(draws, noisy, quiet):
 
 @pytest.mark.parametrize(("draws", "rate"), [(5, 0.3), (2550, 0.1), (10**7, 1e-6), (10**8, 0.5)])
 def test_binomial_counts(draws, rate):
-    counts = random_sensitivity.binomial(draws, rate)
+    counts = weighted_bags.binomial(draws, rate)
     r = counts.lowest + np.arange(len(counts.weights))
     want = stats.binom.pmf(r, draws, rate)
     np.testing.assert_allclose(counts.weights, want, rtol=2e-6, atol=1e-25)
@@ -111,34 +111,32 @@ def test_binomial_counts(draws, rate):
 
 
 def test_an_empty_bag_hides_nothing_and_its_own_noise_hides_something():
-    alone = random_sensitivity.fixed(0)
-    assert random_sensitivity.mean_delta(2.0, 1.0, alone, row_is_noisy=False).upper == 1.0
-    bounds = random_sensitivity.mean_delta(2.0, 1.0, alone, row_is_noisy=True)
+    alone = weighted_bags.fixed(0)
+    assert weighted_bags.mean_delta(2.0, 1.0, alone, row_is_noisy=False).upper == 1.0
+    bounds = weighted_bags.mean_delta(2.0, 1.0, alone, row_is_noisy=True)
     assert bounds.upper == pytest.approx(gaussian.delta(1.0, 2.0), rel=1e-8)
-    half = random_sensitivity.mean_delta(
-        1e-3, 5.0, random_sensitivity.binomial(3, 0.5), row_is_noisy=False
-    )
+    half = weighted_bags.mean_delta(1e-3, 5.0, weighted_bags.binomial(3, 0.5), row_is_noisy=False)
     assert half.estimate == pytest.approx(0.125, rel=1e-3)
 
 
 def test_extreme_numbers_stay_sane():
-    many = random_sensitivity.binomial(10**6, 0.5)
+    many = weighted_bags.binomial(10**6, 0.5)
     for scale, epsilon in ((1e-6, 1.0), (1e6, 1.0), (2.0, 0.0), (2.0, 50.0), (300.0, 1e4)):
         for noisy in (False, True):
-            bounds = random_sensitivity.mean_delta(scale, epsilon, many, noisy)
+            bounds = weighted_bags.mean_delta(scale, epsilon, many, noisy)
             assert 0.0 <= bounds.lower <= bounds.estimate <= bounds.upper <= 1.0
             assert bounds.upper > 0.0
-    assert random_sensitivity.mean_delta(2.0, 50.0, many, False).upper < 1e-30
-    assert random_sensitivity.mean_delta(1e6, 1.0, many, False).lower > 0.99
+    assert weighted_bags.mean_delta(2.0, 50.0, many, False).upper < 1e-30
+    assert weighted_bags.mean_delta(1e6, 1.0, many, False).lower > 0.99
 
 
 @pytest.mark.parametrize(
     ("counts", "law"),
     [
-        (random_sensitivity.binomial(4000, 0.3), stats.binom(4000, 0.3)),
-        (random_sensitivity.binomial(10**6, 0.5), stats.binom(10**6, 0.5)),
+        (weighted_bags.binomial(4000, 0.3), stats.binom(4000, 0.3)),
+        (weighted_bags.binomial(10**6, 0.5), stats.binom(10**6, 0.5)),
         (
-            random_sensitivity.hypergeometric(4000, 30_000, 10**5),
+            weighted_bags.hypergeometric(4000, 30_000, 10**5),
             stats.hypergeom(10**5, 30_000, 4000),
         ),
     ],
@@ -158,7 +156,7 @@ def test_what_lies_beyond_both_ends_is_not_lost(counts, law):
 def test_each_end_has_its_own_series(end):
     """Of draws that cannot leave the one end, what lies beyond the other alone is lost."""
     rate = 0.998 if end == "low" else 0.002
-    counts, law = random_sensitivity.binomial(20_000, rate), stats.binom(20_000, rate)
+    counts, law = weighted_bags.binomial(20_000, rate), stats.binom(20_000, rate)
     beyond = law.cdf(counts.lowest - 1) if end == "low" else law.sf(len(counts.weights) - 1)
     assert beyond > 0.0
     assert beyond * (1 - 1e-6) <= counts.lost <= 1.2 * beyond

@@ -7,7 +7,6 @@ import math
 import pytest
 from hypothesis import example, given, strategies as st
 
-from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import (
     _largest_integer,
     _root,
@@ -16,6 +15,7 @@ from labeldp.accounting.calibrate import (
     epsilon_at,
 )
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.privacy_profile import Bounds
 
 PLACES = st.floats(-50.0, 700.0)
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.limits import MOST_BAGS
 from labeldp.accounting.privacy_profile import GroupPrivacy, best_true_positive_rate
-from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.sketch import MOST_BAGS, DatasetBounds, SketchProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError, PlanError
 from tests.oracles.groups import group

@@ -10,18 +10,14 @@ import numpy as np
 import pytest
 
 from labeldp.accounting import gaussian
-from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds, round_up
 from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import LaplaceProfile, PureProfile
-from labeldp.accounting.limits import (
+from labeldp.accounting.gaussian import LEAST_MU, MOST_MU, GaussianProfile
+from labeldp.accounting.privacy_profile import (
     LEAST_GROUP_EPSILON,
-    LEAST_MU,
     MOST_EPSILON,
     MOST_GROUP_EPSILON,
-    MOST_MU,
-)
-from labeldp.accounting.privacy_profile import (
+    NO_GUARANTEE,
+    Bounds,
     GroupPrivacy,
     LossFactors,
     NonPrivate,
@@ -30,7 +26,9 @@ from labeldp.accounting.privacy_profile import (
     SearchRange,
     best_true_positive_rate,
     group_delta,
+    round_up,
 )
+from labeldp.accounting.radial import LaplaceProfile, PureProfile
 from labeldp.accounting.residual_floor import (
     FloorMode,
     Measurement,
@@ -78,15 +76,6 @@ def test_a_chance_scales_all_three_and_the_claim_is_rounded_up():
     same = Bounds(0.1, 0.2, 0.3)
     assert same.times(1.0) is same
     assert round_up(1.0) == 1.0 + 2.0**-52
-
-
-def test_an_answer_that_is_refused_is_no_guarantee():
-    assert Answer(None, "why").or_infinite == math.inf
-    assert Answer(None, "why").bounds == Bounds(1.0, 1.0, 1.0) == NO_GUARANTEE
-    assert Answer(0.25).or_infinite == 0.25
-    assert Answer(0.25).bounds == Bounds(0.25, 0.25, 0.25)
-    assert Answer(0.0).or_infinite == 0.0
-    assert Answer(0.0).bounds == Bounds(0.0, 0.0, 0.0)
 
 
 # --- the Gaussian mechanism ----------------------------------------------------------------------

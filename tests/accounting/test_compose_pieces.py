@@ -12,12 +12,11 @@ import pytest
 from scipy import stats
 
 from labeldp.accounting import contour, gaussian
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.compose import ComposedProfile, compose, gaussian_mu
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import LaplaceProfile, PureProfile
 from labeldp.accounting.neighbors import NeighborFamily, Parametrization
-from labeldp.accounting.privacy_profile import GroupPrivacy, LossFactors
+from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds, GroupPrivacy, LossFactors
+from labeldp.accounting.radial import LaplaceProfile, PureProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.accounting.theorems import Theorem1

@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 from labeldp.accounting import contour, neighbors
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
-from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
-from labeldp.accounting.privacy_profile import LossFactors, SearchRange
+from labeldp.accounting.privacy_profile import (
+    MOST_EPSILON,
+    NO_GUARANTEE,
+    Bounds,
+    LossFactors,
+    SearchRange,
+)
 from labeldp.accounting.sketch import (
+    MOST_BAG_SIZE,
+    MOST_BAGS,
     BagOfSizeProfile,
     DatasetBounds,
     DisjointBagsProfile,

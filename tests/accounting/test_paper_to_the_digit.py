@@ -9,11 +9,9 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.decimals import exact, log_ratio
-from labeldp.accounting.privacy_profile import NonPrivate, SearchRange
-from labeldp.accounting.theorems import Theorem1, Theorem2, Theorem3
+from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds, NonPrivate, SearchRange
+from labeldp.accounting.theorems import Theorem1, Theorem2, Theorem3, exact, log_ratio
 from labeldp.errors import InputError
 
 C0 = mp.mpf("0.145")

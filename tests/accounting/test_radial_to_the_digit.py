@@ -10,11 +10,9 @@ import pytest
 from scipy import integrate, special, stats
 
 from labeldp.accounting import radial
-from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import epsilon_at
-from labeldp.accounting.laplace import LaplaceProfile
-from labeldp.accounting.privacy_profile import LossFactors, SearchMethod
-from labeldp.accounting.radial import RadialProfile, deviations, product_quantile
+from labeldp.accounting.privacy_profile import Bounds, LossFactors, SearchMethod
+from labeldp.accounting.radial import LaplaceProfile, RadialProfile, deviations, product_quantile
 from labeldp.errors import InputError
 
 

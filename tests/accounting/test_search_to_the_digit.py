@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import (
     _largest_integer,
     _root,
@@ -18,8 +17,8 @@ from labeldp.accounting.calibrate import (
     epsilon_at,
 )
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import PureProfile
-from labeldp.accounting.privacy_profile import PrivacyProfile, SearchMethod, SearchRange
+from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchMethod, SearchRange
+from labeldp.accounting.radial import PureProfile
 from labeldp.accounting.subsampling import SubsampledProfile, affordable_delta
 from labeldp.errors import InputError, PlanError
 

@@ -30,7 +30,7 @@ RANGE = (0.0, 10.0)
 
 
 def every_kernel() -> list[Kernels]:
-    return [kernels.with_numpy(), *([kernels.with_numba()] if kernels.available() else [])]
+    return [kernels.Kernels(), *([kernels.kernels_for()] if kernels.numba_available() else [])]
 
 
 @st.composite

@@ -24,7 +24,7 @@ from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import Scratch, with_numpy
+from labeldp.kernels import Kernels, Scratch
 
 Reals = NDArray[np.float64]
 ROWS = 240
@@ -91,9 +91,9 @@ def test_a_quadratic_form_is_the_product_of_all_its_terms(
     dense = features.integers(rows)
     expected = np.einsum("ij,jk,ik->i", dense, matrix, dense)
     form = QuadraticForm(features, Whole(matrix))
-    assert np.array_equal(form(rows, with_numpy(), Scratch()), expected)
+    assert np.array_equal(form(rows, Kernels(), Scratch()), expected)
     if numbers:
-        assert np.array_equal(form.rough(rows, with_numpy(), Scratch()), expected)
+        assert np.array_equal(form.rough(rows, Kernels(), Scratch()), expected)
     assert np.array_equal(form.gradient(dense[0]), matrix @ dense[0])
 
 
@@ -137,7 +137,7 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
     weights = weighted(features)
     exact = np.square(dense @ weights.matrix.T).sum(axis=1)
     floor = float(np.quantile(exact, 0.2))
-    tally = RowNormScan(features, weights, with_numpy(), keep=12, spare=7, floor=floor)
+    tally = RowNormScan(features, weights, Kernels(), keep=12, spare=7, floor=floor)
     for part in range(parts):
         other = tally.new()
         other.add(rows.part(part * ROWS // parts, (part + 1) * ROWS // parts))
@@ -174,7 +174,7 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
 def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
     features, rows, dense = prepared(numbers, (3,))
     weights = weighted(features)
-    tally = RowNormScan(features, weights, with_numpy())
+    tally = RowNormScan(features, weights, Kernels())
     tally.add(rows)
     seen = tally.result()
     exact = np.square(dense @ weights.matrix.T).sum(axis=1).max()
@@ -188,7 +188,7 @@ def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
 def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
     """And of marks a little larger some can."""
     features, _, _ = prepared(2, ())
-    tally = RowNormScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
+    tally = RowNormScan(features, weighted(features), Kernels(), keep=1, floor=1.0)
     none = tally._sampled.rows
     if threshold > -math.inf:
         tally._sampled = module.TopK(1, np.array([threshold]), np.array([7], np.uint64), none)
@@ -205,7 +205,7 @@ def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
 
 def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> None:
     features, _, _ = prepared(2, ())
-    tally = RowNormScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
+    tally = RowNormScan(features, weighted(features), Kernels(), keep=1, floor=1.0)
     marks = np.array([2**63, 2**63, 0, 2**64 - 1, 2**63], np.uint64)
     found = tally._sampling_keys(np.array([2.0, 3.0, 2.0, 2.0, 1.0]), marks)
     assert found[0] == pytest.approx(1 / math.log(2))
@@ -332,7 +332,7 @@ def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, 
     features, rows, dense = prepared(numbers, (3, 2))
     rng = np.random.default_rng(4)
     root = rng.normal(size=(features.width, features.width)) * 2.0**-20
-    tally = LeverageScan(features, factor_of(root.T @ root), with_numpy())
+    tally = LeverageScan(features, factor_of(root.T @ root), Kernels())
     for part in range(parts):
         other = tally.new()
         start, end = part * ROWS // parts, (part + 1) * ROWS // parts
@@ -379,7 +379,7 @@ def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
 
 def test_a_scan_of_no_rows_has_no_leverage() -> None:
     features, _, _ = prepared(2, ())
-    tally = LeverageScan(features, factor_of(np.eye(features.width)), with_numpy())
+    tally = LeverageScan(features, factor_of(np.eye(features.width)), Kernels())
     with pytest.raises(DataError, match="no rows"):
         tally.result()
 

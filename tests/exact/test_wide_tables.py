@@ -18,7 +18,7 @@ from labeldp.exact import (
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import ShortWeights, Weights, round_weights
 from labeldp.features.encoder import Encoded
-from labeldp.kernels import Scratch, with_numpy
+from labeldp.kernels import Kernels, Scratch
 from labeldp.mechanisms import noise_shape
 from tests.mechanisms.test_noise_shape import Table, numbers, trace_of
 from tests.oracles.best_shape import exact_square_length
@@ -111,9 +111,9 @@ def test_products_at_once_are_those_of_the_loop_to_the_last_digit() -> None:
 def test_the_form_of_many_numbers_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(numbers(300, 9, 3))
     form, rows = QuadraticForm(table.features, some_weights(table, 0, 2.0)), encoded(table)
-    plain = form(rows, with_numpy(), Scratch()).copy()
+    plain = form(rows, Kernels(), Scratch()).copy()
     monkeypatch.setattr(quadratic_form, "_MANY", 1)
-    assert np.array_equal(form(rows, with_numpy(), Scratch()), plain)
+    assert np.array_equal(form(rows, Kernels(), Scratch()), plain)
 
 
 @pytest.mark.parametrize("tail", [1.2, 3.0])

@@ -19,11 +19,15 @@ import numpy as np
 
 from labeldp import ACCOUNTANTS, DatasetBounds, LocalEngine, Plan, PlanError, Release, Source
 from labeldp.accounting import gaussian
-from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
-from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate, group_delta
+from labeldp.accounting.privacy_profile import (
+    Bounds,
+    PrivacyProfile,
+    best_true_positive_rate,
+    group_delta,
+)
 from labeldp.accounting.residual_floor import Measurement, added_variance, default_measurement
 from labeldp.accounting.sketch import BagOfSizeProfile, DisjointBagsProfile, SketchProfile
 from labeldp.accounting.subsampling import (

@@ -12,9 +12,8 @@ import pytest
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import LaplaceProfile, PureProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.radial import RadialProfile
+from labeldp.accounting.radial import LaplaceProfile, PureProfile, RadialProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from labeldp import InputError
-from labeldp.accounting.accountants import ACCOUNTANTS
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.sketch import ACCOUNTANTS, DatasetBounds, SketchProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.mechanisms.options import AccountQuestion
 from labeldp.mechanisms.registry import mechanism_named

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
-from labeldp.accounting.laplace import PureProfile
+from labeldp.accounting.radial import PureProfile
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.shaped_flag import (

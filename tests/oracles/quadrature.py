@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.accounting import contour
-from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.contour import log1p_minus
+from labeldp.accounting.privacy_profile import Bounds
 
 Reals = npt.NDArray[np.float64]
 

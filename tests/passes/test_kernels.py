@@ -14,11 +14,11 @@ from labeldp import kernels
 from labeldp.kernels import UNBOUNDED, Kernels, Scratch
 
 BOTH = [
-    pytest.param(kernels.with_numpy, id="numpy"),
+    pytest.param(kernels.Kernels, id="numpy"),
     pytest.param(
-        kernels.with_numba,
+        kernels.kernels_for,
         id="numba",
-        marks=pytest.mark.skipif(not kernels.available(), reason="needs numba"),
+        marks=pytest.mark.skipif(not kernels.numba_available(), reason="needs numba"),
     ),
 ]
 ROWS = st.integers(0, 200)
@@ -152,14 +152,13 @@ def test_values_are_confined_and_what_was_wrong_is_said(
 
 
 def available() -> list[Kernels]:
-    return [kernels.with_numpy(), *([kernels.with_numba()] if kernels.available() else [])]
+    return [kernels.Kernels(), *([kernels.kernels_for()] if kernels.numba_available() else [])]
 
 
 def test_small_tables_do_not_load_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "with_numba", lambda: pytest.fail("loaded"))
-    assert kernels.kernels_for(kernels.WORTH_COMPILING - 1) is kernels.with_numpy()
-    monkeypatch.setattr(kernels, "available", lambda: False)
-    assert kernels.kernels_for() is kernels.with_numpy()
+    assert type(kernels.kernels_for(kernels.WORTH_COMPILING - 1)) is kernels.Kernels
+    monkeypatch.setattr(kernels, "numba_available", lambda: False)
+    assert type(kernels.kernels_for()) is kernels.Kernels
 
 
 def test_scratch_reuses_its_memory_and_grows() -> None:

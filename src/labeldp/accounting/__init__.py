@@ -1,24 +1,15 @@
-"""What a release costs: a guarantee is a curve, and all inverse questions are asked in one file.
+"""What a release costs: guarantees as privacy profiles, and inverse questions about them.
 
-bounds     Bounds(lower, estimate, upper), and Answer: a number or why there is none
-limits     how far the accountants look
-curve      Curve: δ(ε), groups, and where to look for its limits
-invert     every inverse question: ε at δ, most bags, least floor, noise, bag size
-contour    δ(ε) of any product of sketches and Gaussians by one contour integral
-family     the sup of δ(ε) over every neighbour the public facts allow, certified
-sketch     aggregates with secret weights: wtd-FLAg, and sampled-wtd-FLAg given its bags
-gaussian   the Gaussian mechanism
-laplace    losses that are bounded: pure ε, and Laplace noise on one number
-radial     noise of the same kind in several dimensions
-random_mu  the Gaussian mechanism's mean δ(ε) when its μ is random
-mixture    sampled-noisy-wtd-LAg before any draw, and the μ of weights that were drawn
-draw       the same guarantees over the draw of the bags
-compose    several releases of one table together
-floor      where the residual floor comes from
-paper      the paper's Theorem 1 as printed
-paper_bags its Theorems 2 and 3
-decimals   exact arithmetic for the theorems
-accountants  paper, exact-worst-case and exact for wtd-FLAg
-
-Other rooms import from this page alone.
+privacy_profile  Bounds, PrivacyProfile: certified δ(ε), groups, where to search
+calibrate        ε at δ, most bags, least floor, noise or bag size
+contour          δ(ε) of any product of sketches and Gaussians by one contour integral
+neighbors        the supremum of δ(ε) over every neighbour the public bounds allow
+sketch           aggregates with secret weights: wtd-FLAg, sampled-wtd-FLAg; the accountants
+gaussian         the Gaussian mechanism
+radial           bounded losses: pure ε, Laplace noise, radial noise
+weighted_bags    sampled-noisy-wtd-LAg, before any draw and given its weights
+subsampling      the same guarantees over the draw of the bags
+compose          several releases of one table together
+residual_floor   where the residual floor comes from
+theorems         the paper's Theorems 1–3 as printed
 """

@@ -29,9 +29,13 @@ from functools import cache
 from itertools import count
 from typing import ClassVar
 
-from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.limits import LEAST_CLAIM
-from labeldp.accounting.privacy_profile import PrivacyProfile, SearchMethod, SearchRange
+from labeldp.accounting.privacy_profile import (
+    LEAST_CLAIM,
+    Bounds,
+    PrivacyProfile,
+    SearchMethod,
+    SearchRange,
+)
 from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]

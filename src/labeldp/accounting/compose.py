@@ -28,10 +28,16 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.accounting import contour, gaussian
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds, round_up
-from labeldp.accounting.limits import LEAST_CLAIM
 from labeldp.accounting.neighbors import NeighborFamily, Parametrization, scales
-from labeldp.accounting.privacy_profile import DiscreteLoss, LossFactors, PrivacyProfile
+from labeldp.accounting.privacy_profile import (
+    LEAST_CLAIM,
+    NO_GUARANTEE,
+    Bounds,
+    DiscreteLoss,
+    LossFactors,
+    PrivacyProfile,
+    round_up,
+)
 from labeldp.errors import InputError
 
 Reals = npt.NDArray[np.float64]

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from labeldp.accounting.limits import LEAST_CLAIM
+from labeldp.accounting.privacy_profile import LEAST_CLAIM
 
 Reals = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]

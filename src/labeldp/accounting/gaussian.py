@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.limits import LEAST_CLAIM, LEAST_MU, MOST_EPSILON, MOST_MU
 from labeldp.accounting.privacy_profile import (
+    LEAST_CLAIM,
+    MOST_EPSILON,
+    NO_GUARANTEE,
+    Bounds,
     LossFactors,
     PrivacyProfile,
     SearchMethod,
@@ -22,6 +24,7 @@ from labeldp.accounting.privacy_profile import (
 )
 from labeldp.errors import at_least
 
+LEAST_MU, MOST_MU = 1e-12, 1e6
 _MARGIN = 1e-11  # relative; `delta` is good to 1e-12
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -38,7 +41,7 @@ def delta(epsilon: float, mu: float) -> float:
     if mu == 0.0 or epsilon / mu > 1e8:
         return 0.0
     x = epsilon / mu - 0.5 * mu
-    if x < -1.0:
+    if x < -1.0:  # δ is not small: the difference of the two terms loses nothing
         return float(special.ndtr(-x) - np.exp(epsilon + special.log_ndtr(-x - mu)))
     gain = _mills(x) - _mills(x + mu) if mu > 0.5 else _mills_fall(x, mu)
     return float(np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi) * gain)
@@ -76,11 +79,9 @@ class GaussianProfile(PrivacyProfile):
         return LossFactors(mu=self.mu) if self.mu < math.inf else None
 
     def epsilon_search(self, delta: float) -> SearchRange | float:  # noqa: ARG002
-        return (
-            SearchRange(0.0, MOST_EPSILON, 0.0, method=SearchMethod.SHARP)
-            if self.mu < math.inf
-            else math.inf
-        )
+        if not self.mu < math.inf:
+            return math.inf
+        return SearchRange(0.0, MOST_EPSILON, 0.0, method=SearchMethod.SHARP)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name != "mu":

@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.accounting import contour
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds
 from labeldp.errors import at_least, positive
 
 Reals = npt.NDArray[np.float64]

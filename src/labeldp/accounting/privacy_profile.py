@@ -14,12 +14,48 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds, round_up
-from labeldp.accounting.limits import LEAST_GROUP_EPSILON, MOST_EPSILON, MOST_GROUP_EPSILON
 from labeldp.errors import InputError, at_least, in_range
 
 if TYPE_CHECKING:
     from labeldp.accounting.neighbors import NeighborFamily
+
+MOST_EPSILON = 1e6
+LEAST_DELTA = 1e-100
+"""Smallest δ of a budget, if it is not 0."""
+LEAST_CLAIM = 1e-300
+"""Smallest δ that is claimed if it is not exactly 0: smaller doubles have fewer digits."""
+LEAST_GROUP_EPSILON, MOST_GROUP_EPSILON = 1e-6, 1e4
+"""For generic group privacy, whose δ grows like e^ε."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """``0 <= lower <= estimate <= upper <= 1``; only `upper` may reach a certificate."""
+
+    lower: float
+    estimate: float
+    upper: float
+
+    def plus(self, slack: float) -> Bounds:
+        """Return the bounds plus a failure probability, the upper end rounded up."""
+        if slack == 0.0:
+            return self
+        lower, estimate = min(1.0, self.lower + slack), min(1.0, self.estimate + slack)
+        return Bounds(lower, estimate, min(1.0, round_up(self.upper + slack)))
+
+    def times(self, chance: float) -> Bounds:
+        """Return the bounds times the probability of being sampled, the upper end rounded up."""
+        if chance == 1.0:
+            return self
+        return Bounds(self.lower * chance, self.estimate * chance, round_up(self.upper * chance))
+
+
+NO_GUARANTEE = Bounds(1.0, 1.0, 1.0)
+
+
+def round_up(value: float) -> float:
+    """Return the next larger float, so that rounding never makes a claim smaller."""
+    return math.nextafter(value, math.inf)
 
 
 class SearchMethod(Enum):
@@ -216,6 +252,7 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
         return size * delta
     if (size - 1) * epsilon > 700.0:
         return math.inf if delta > 0.0 else 0.0
+    # 1e-12 is far above the rounding of three exponentials.
     if size * epsilon > 700.0:  # e^{size·ε} overflows, the sum does not
         return delta * math.exp((size - 1) * epsilon) / -math.expm1(-epsilon) * (1.0 + 1e-12)
     return delta * math.expm1(size * epsilon) / math.expm1(epsilon) * (1.0 + 1e-12)

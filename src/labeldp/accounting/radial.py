@@ -1,39 +1,42 @@
-"""Radial noise, of density ∝ e^{−‖x‖} in d dimensions: its guarantee, and its size (theory §9).
+"""Profiles of bounded losses: pure ε-DP, Laplace noise, radial noise (theory §9, §11, §13).
 
-**The guarantee.** Neighbours are a = Δ/b apart. The loss L = ‖x−v‖ − ‖x‖, ‖v‖ = a, lies within
-±a: pure ε = a. With s = ‖x−v‖ + ‖x‖ the pair (s, L) are spheroidal coordinates with foci 0 and v,
-in which the volume is ∝ (s²−L²)·[(s²−a²)(a²−L²)]^{(d−3)/2} and the density e^{(L−s)/2}. To
-integrate over s leaves Bessel functions: L = a·sin θ has the density
+The losses of all three lie within ±ε₀, so δ = 0 from ε₀ on. `atoms` is the law of the loss in
+points, by which profiles compose: exact for the two-point law; otherwise cells of the loss stand
+at their upper ends, so that what is composed with them is an upper bound.
 
-    ∝ e^{(a/2)·sin θ}·cos^{d−2}θ·(r − a²·sin²θ),   r = a² + 2a(d−1)·K_{d/2}(a/2)/K_{d/2−1}(a/2).
-
-Neighbours that are less far apart are no worse: δ grows with a, since its derivative is an integral
-of the density over the border of the set {L > ε}, whose normal has a part along v. In one dimension
-it is Laplace noise.
-
-**The size.** The noise is χ_{d+1}·N(0, I) (see `sample_rounded_radial`). A coordinate in any
-direction is χ_{d+1}·N(0, 1), of variance d+1, and squares are products of two independent χ².
+Radial noise has the density ∝ e^{−‖x‖} in d dimensions; in one it is Laplace noise. It is
+χ_{d+1}·N(0, I) (see `sample_rounded_radial`). A coordinate in any direction is χ_{d+1}·N(0, 1), of
+variance d+1, and squares are products of two independent χ² (`product_quantile`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.laplace import BoundedLossProfile, LaplaceProfile
-from labeldp.accounting.limits import LEAST_CLAIM
-from labeldp.accounting.privacy_profile import DiscreteLoss, PrivacyProfile
-from labeldp.errors import at_least, in_range
+from labeldp.accounting.privacy_profile import (
+    LEAST_CLAIM,
+    Bounds,
+    DiscreteLoss,
+    LossFactors,
+    PrivacyProfile,
+    SearchMethod,
+    SearchRange,
+)
+from labeldp.errors import at_least, in_range, positive
 
 Reals = npt.NDArray[np.float64]
 
+_CLOSED_FORM_MARGIN = 1e-14  # relative, of a few elementary functions
+_LAPLACE_CELLS = 64
 _GAUSS = np.polynomial.legendre.leggauss(16)
 _PANELS = 64
 _CELLS = 256
@@ -45,8 +48,96 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True)
+class BoundedLossProfile(PrivacyProfile):
+    """A privacy loss within ±`epsilon` (for noise: sensitivity over scale).
+
+    k labels move the numbers by at most k times as much. Below −ε₀ exchanging P and Q gives
+    δ(−ε) = 1 − e^{−ε}(1 − δ(ε)), which is 1 − e^ε.
+    """
+
+    epsilon: float
+    exact: ClassVar[bool] = False
+    """Whether `atoms` are the law of the loss itself, not one that dominates it."""
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+
+    @abstractmethod
+    def atoms(self) -> DiscreteLoss:
+        """Return the law of the loss as points with probabilities."""
+
+    def delta(self, epsilon: float) -> Bounds:
+        if epsilon >= self.epsilon:
+            return Bounds(0.0, 0.0, 0.0)
+        value = -math.expm1(epsilon) if epsilon < -self.epsilon else self._delta_within(epsilon)
+        lower, upper = value * (1.0 - _CLOSED_FORM_MARGIN), value * (1.0 + _CLOSED_FORM_MARGIN)
+        return Bounds(lower, value, min(1.0, upper))
+
+    def _delta_within(self, epsilon: float) -> float:
+        """Return δ for |ε| ≤ ε₀, where it is closed form."""
+        raise NotImplementedError
+
+    def group(self, size: int) -> Self:
+        at_least(1, size=size)
+        return replace(self, epsilon=size * self.epsilon)
+
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
+        return SearchRange(0.0, self.epsilon, 0.0, method=SearchMethod.SHARP)
+
+    def factors(self) -> LossFactors:
+        return LossFactors(atoms=(self.atoms(),), exact=self.exact)
+
+
+@dataclass(frozen=True)
+class PureProfile(BoundedLossProfile):
+    """Any release that is ε₀-DP with δ = 0; the two-point law is the worst of them.
+
+    L = ±ε₀ with P(L = ε₀) = 1/(1 + e^{−ε₀}), so δ(ε) = (e^{ε₀} − e^ε)/(1 + e^{ε₀}) for |ε| ≤ ε₀.
+    """
+
+    exact = True
+
+    def _delta_within(self, epsilon: float) -> float:
+        # numerator and denominator divided by e^{ε₀}, which may overflow
+        return -math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon))
+
+    def atoms(self) -> DiscreteLoss:
+        rare = math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
+        return (self.epsilon, 1.0 - rare), (-self.epsilon, rare)
+
+
+@dataclass(frozen=True)
+class LaplaceProfile(BoundedLossProfile):
+    """Laplace noise of scale Δ/ε₀ on one number: δ(ε) = 1 − e^{(ε−ε₀)/2} for |ε| ≤ ε₀."""
+
+    def _delta_within(self, epsilon: float) -> float:
+        return -math.expm1(0.5 * (epsilon - self.epsilon))
+
+    def atoms(self) -> DiscreteLoss:
+        """½ at ε₀; P(L ≤ l) = ½e^{−(ε₀−l)/2} between the ends; ½e^{−ε₀} at −ε₀."""
+        ends = np.linspace(-self.epsilon, self.epsilon, _LAPLACE_CELLS + 1)
+        below = 0.5 * np.exp(0.5 * (ends - self.epsilon))
+        cells = zip(ends[1:].tolist(), np.diff(below).tolist(), strict=True)
+        return (-self.epsilon, float(below[0])), *cells, (self.epsilon, 0.5)
+
+
+@dataclass(frozen=True)
 class RadialProfile(BoundedLossProfile):
-    """Radial noise in two dimensions or more."""
+    """Radial noise in two dimensions or more.
+
+    Neighbours are a = Δ/b apart. The loss L = ‖x−v‖ − ‖x‖, ‖v‖ = a, lies within ±a: pure ε₀ = a.
+    With s = ‖x−v‖ + ‖x‖ the pair (s, L) are spheroidal coordinates with foci 0 and v, in which the
+    volume is ∝ (s²−L²)·[(s²−a²)(a²−L²)]^{(d−3)/2} and the density e^{(L−s)/2}. To integrate over
+    s leaves Bessel functions: L = a·sin θ has the density
+
+        ∝ e^{(a/2)·sin θ}·cos^{d−2}θ·(r − a²·sin²θ),   r = a² + 2a(d−1)·K_{d/2}(a/2)/K_{d/2−1}(a/2).
+
+    Neighbours that are less far apart are no worse: δ grows with a, since its derivative is an
+    integral of the density over the border of {L > ε}, whose normal has a part along v.
+    """
 
     dimensions: int
 
@@ -58,12 +149,9 @@ class RadialProfile(BoundedLossProfile):
         if epsilon >= self.epsilon:
             return Bounds(0.0, 0.0, 0.0)
         if epsilon < 0.0:  # exchange P and Q
-            other, kept = self.delta(-epsilon), math.exp(epsilon)
-            low, middle, high = (
-                -math.expm1(epsilon) + kept * each
-                for each in (other.lower, other.estimate, other.upper)
-            )
-            return Bounds(low, middle, min(1.0, high))
+            other, kept, rest = self.delta(-epsilon), math.exp(epsilon), -math.expm1(epsilon)
+            upper = min(1.0, rest + kept * other.upper)
+            return Bounds(rest + kept * other.lower, rest + kept * other.estimate, upper)
         value = self._above(epsilon) / self._whole()
         return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + LEAST_CLAIM))
 
@@ -89,19 +177,20 @@ class RadialProfile(BoundedLossProfile):
         return math.fsum(weights @ self._density(angles) for angles, weights in _panels(edges))
 
     def _above(self, epsilon: float) -> float:
-        """∫ (1 − e^{ε−L}) over L > ε; L − ε = a(cos η − cos η₀) as a product: no digit is lost."""
+        """∫ (1 − e^{ε−L}) over L > ε, with η = π/2 − θ and L = a·cos η."""
         last = 2.0 * math.asin(math.sqrt(0.5 * (1.0 - epsilon / self.epsilon)))
         if last <= self._first:
             return 0.0
         total = []
         for angles, weights in _panels(np.linspace(self._first, last, _PANELS + 1)):
+            # L − ε = a(cos η − cos η₀) as a product, which cancels no digits
             over = np.sin(0.5 * (last + angles)) * np.sin(0.5 * (last - angles))
             gain = -np.expm1(-2.0 * self.epsilon * over)
             total.append(weights @ (gain * self._density(angles)))
         return math.fsum(total)
 
     def _density(self, angles: Reals) -> Reals:
-        """Of η = π/2 − θ, but for a factor."""
+        """The density of η = π/2 − θ up to a constant factor."""
         a, loss = self.epsilon, np.cos(angles)
         rest = 1.0 + 2.0 * (self.dimensions - 1) / a * _bessel_ratio(self.dimensions, 0.5 * a)
         powers = (self.dimensions - 2) * np.log(np.sin(angles))
@@ -122,9 +211,13 @@ def _panels(edges: Reals) -> list[tuple[Reals, Reals]]:
     ]
 
 
-@lru_cache(maxsize=256)  # of every panel the same
+@lru_cache(maxsize=256)  # the same for every panel
 def _bessel_ratio(dimensions: int, x: float) -> float:
-    """K_{d/2}(x)/K_{d/2−1}(x), up from K_1/K_0 or K_{1/2}/K_{−1/2} = 1: all terms are positive."""
+    """Return K_{d/2}(x)/K_{d/2−1}(x).
+
+    Recurrence upwards from K_1/K_0 or K_{1/2}/K_{−1/2} = 1: all terms are positive, so nothing
+    cancels.
+    """
     order, ratio = (
         (0.0, float(special.k1e(x) / special.k0e(x))) if dimensions % 2 == 0 else (-0.5, 1.0)
     )
@@ -144,7 +237,8 @@ def product_quantile(first: float, second: float, probability: float) -> float:
     in_range(0.0, 1.0, probability=probability)
     a, b = 0.5 * first, 0.5 * second
     low, high = math.log(special.gammaincinv(b, _CUT)), math.log(special.gammainccinv(b, _CUT))
-    logs = np.linspace(low, high, _NODES)  # of Gamma(b): its density there is smooth, ends are flat
+    # In the logarithm of Gamma(b) the density is smooth and flat at its ends: the trapezoid rule.
+    logs = np.linspace(low, high, _NODES)
     weights = np.exp(b * logs - np.exp(logs) - special.gammaln(b)) * (logs[1] - logs[0])
 
     def below(log: float) -> float:

@@ -20,19 +20,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from labeldp.accounting import gaussian
-from labeldp.accounting.bounds import Bounds, round_up
-from labeldp.accounting.limits import (
-    LEAST_LOG_FLOOR,
-    MOST_BAG_SIZE,
-    MOST_BAGS,
-    MOST_EPSILON,
-    MOST_LOG_FLOOR,
-)
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
-from labeldp.accounting.privacy_profile import LossFactors, PrivacyProfile, SearchRange
+from labeldp.accounting.privacy_profile import (
+    MOST_EPSILON,
+    Bounds,
+    LossFactors,
+    PrivacyProfile,
+    SearchRange,
+    round_up,
+)
+from labeldp.accounting.residual_floor import Measurement, measurement_cost
+from labeldp.accounting.theorems import Theorem1
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive, to_int, to_range
+
+MOST_BAGS = MOST_BAG_SIZE = 10**12
+_LEAST_LOG_FLOOR, _MOST_LOG_FLOOR = -60.0, 120.0
+"""Range of log(residual floor / squared label width)."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +165,8 @@ class SketchProfile(PrivacyProfile):
             )
         scale = 2.0 * math.log(self.facts.width)
         return SearchRange(
-            scale + LEAST_LOG_FLOOR,
-            scale + MOST_LOG_FLOOR,
+            scale + _LEAST_LOG_FLOOR,
+            scale + _MOST_LOG_FLOOR,
             scale + math.log(self.bags) + 3.0,
             math.exp,
             error_message=f"no residual floor makes {self.bags} bags private; ask for fewer bags",
@@ -296,3 +302,50 @@ def spans_labels(bag_size: int, features: int) -> str:
         f"bags of {bag_size:,} rows with {features:,} independent features determine their labels: "
         f"no ε, no δ below 1; bags need more than {features:,} rows, or added noise as their floor"
     )
+
+
+class Accountant(Protocol):
+    """Return the profile of `bags` aggregates of wtd-FLAg over a residual floor.
+
+    `measurement` is the cost of a measured floor (theory §6), which Theorem 1 does not cover.
+    """
+
+    def __call__(
+        self, facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+    ) -> PrivacyProfile: ...
+
+
+def _exact(
+    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+) -> PrivacyProfile:
+    """The exact law of the loss, with the largest leverage of the public features."""
+    return SketchProfile(facts, bags, floor, *measurement_cost(measurement))
+
+
+def _exact_worst_case(
+    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+) -> PrivacyProfile:
+    """The same law for any features."""
+    return _exact(replace(facts, max_leverage=None), bags, floor, measurement)
+
+
+def _paper(
+    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+) -> PrivacyProfile:
+    """Theorem 1 with γ = floor/rows; groups by generic group privacy.
+
+    `inflation` is not used: the theorem's constants cover it many times over.
+    """
+    if measurement is not None:
+        raise PlanError(
+            "the paper's theorem does not price a measured floor; use a declared or added one"
+        )
+    return Theorem1(facts.rows, facts.label_range, floor / facts.rows, bags, floor)
+
+
+ACCOUNTANTS: dict[str, Accountant] = {
+    "paper": _paper,
+    "exact-worst-case": _exact_worst_case,
+    "exact": _exact,
+}
+"""The accountants of wtd-FLAg, by the names that certificates use."""

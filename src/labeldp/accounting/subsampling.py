@@ -11,12 +11,13 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp.accounting.bounds import Bounds, round_up
 from labeldp.accounting.privacy_profile import (
+    Bounds,
     GroupPrivacy,
     PrivacyProfile,
     SearchMethod,
     SearchRange,
+    round_up,
 )
 from labeldp.errors import InputError, at_least
 
@@ -41,9 +42,8 @@ class ConditionalOnBags(PrivacyProfile):
     def group(self, size: int) -> PrivacyProfile:
         chance, given = self.subsampling()
         several = given.group(size)
-        if isinstance(
-            several, GroupPrivacy
-        ):  # steps over the draw cost less: each has the chance of one
+        if isinstance(several, GroupPrivacy):
+            # Steps over the draw cost less: each has the chance of one.
             return GroupPrivacy(SubsampledProfile(given, chance), size)
         return SubsampledProfile(several, min(1.0, size * chance))
 

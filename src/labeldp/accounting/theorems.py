@@ -32,21 +32,15 @@ may rest on them and `verify` must recompute them.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
-from labeldp.accounting.decimals import exact, log_ratio
-from labeldp.accounting.limits import (
-    LEAST_CLAIM,
-    LEAST_THEOREM1_FLOOR,
-    LEAST_THEOREM3_NOISE,
-    MOST_THEOREM2_EPSILON,
-    MOST_THEOREM3_BAG_SIZE,
-    MOST_THEOREM3_NOISE,
-)
 from labeldp.accounting.privacy_profile import (
+    LEAST_CLAIM,
+    NO_GUARANTEE,
+    Bounds,
     NonPrivate,
     PrivacyProfile,
     SearchMethod,
@@ -55,13 +49,61 @@ from labeldp.accounting.privacy_profile import (
 from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
+MOST_THEOREM2_EPSILON = 10
+"""Theorem 2 holds for ε up to this number only."""
+MOST_THEOREM3_BAG_SIZE = 10**18
+_LEAST_THEOREM1_FLOOR = 1e-6
+"""Smallest floor / squared label width for Theorem 1; there is no largest."""
+_LEAST_THEOREM3_NOISE, _MOST_THEOREM3_NOISE = 1e-3, 1e9
+"""Noise deviation over label width for Theorem 3, which promises nothing with less."""
 _ROUNDING = 1e-13
 _TURN = 16  # k·e^{−√k/2} falls from here on
 _LINEAR = 2.0 + 2.0 * math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
-class Theorem1(PrivacyProfile):
+class Answer:
+    """A number, or the reason why there is none (then `value` is 0 bags, or None)."""
+
+    value: float | None
+    reason: str = ""
+
+
+def exact(value: float) -> Fraction:
+    """Return the decimal number as written: 64.22 is 6422/100."""
+    return Fraction(repr(float(value)))
+
+
+def log_ratio(numerator: int, delta: float) -> Fraction:
+    """Return ln(numerator/δ), rounded up at the 50th digit."""
+    in_range(0.0, 1.0, delta=delta)
+    with localcontext() as context:
+        context.prec = 50
+        return Fraction((numerator / Decimal(repr(float(delta)))).ln().next_plus())
+
+
+class Theorem(PrivacyProfile):
+    """A theorem of the paper: closed forms of δ and ε, with a reason where it does not apply."""
+
+    @abstractmethod
+    def answer(self, epsilon: float) -> Answer:
+        """Return the smallest δ at ε > 0, rounded up, or why there is none below 1."""
+
+    @abstractmethod
+    def epsilon(self, delta: float) -> Answer:
+        """Return the smallest ε at δ, rounded up, or why there is none."""
+
+    def delta(self, epsilon: float) -> Bounds:
+        value = self.answer(epsilon).value if epsilon > 0.0 else None
+        return NO_GUARANTEE if value is None else Bounds(value, value, value)
+
+    def epsilon_search(self, delta: float) -> float:
+        value = self.epsilon(delta).value
+        return math.inf if value is None else value
+
+
+@dataclass(frozen=True)
+class Theorem1(Theorem):
     """`bags` aggregates of `rows` rows under the promise opt ≥ `residual_ms`·rows.
 
     floor: the sum of squares that was promised, where `residual_ms` follows from one.
@@ -85,7 +127,6 @@ class Theorem1(PrivacyProfile):
         return 4 * exact(self.residual_ms) * self.rows / (high - low) ** 2
 
     def answer(self, epsilon: float) -> Answer:
-        """The smallest δ, rounded up; None when no δ below 1 is promised."""
         positive(epsilon=epsilon)
         short = self._short_of_rows(160 * self.bags / exact(epsilon))
         if short:
@@ -98,7 +139,6 @@ class Theorem1(PrivacyProfile):
         return Answer(max(delta, LEAST_CLAIM))
 
     def epsilon(self, delta: float) -> Answer:
-        """The smallest ε, rounded up; None when rows are too few."""
         short = self._short_of_rows()
         if short:
             return Answer(None, short)
@@ -120,10 +160,6 @@ class Theorem1(PrivacyProfile):
         factor = min(Fraction(1), 2 * HANSON_WRIGHT * eps / (5 * log))
         return Answer(math.floor(eps * self.ratio / 160 * factor))
 
-    def delta(self, epsilon: float) -> Bounds:
-        found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
-        return NO_GUARANTEE if found.value is None else found.bounds
-
     def step(self, size: int) -> PrivacyProfile:
         """Single steps pass through tables whose residual norm may be (size−1)Δ smaller."""
         low, high = self.label_range
@@ -131,15 +167,12 @@ class Theorem1(PrivacyProfile):
         root = math.sqrt(promised) - (size - 1) * (high - low)
         return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else NonPrivate()
 
-    def epsilon_search(self, delta: float) -> float:
-        return self.epsilon(delta).or_infinite
-
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name == "bags":
             return self.max_bags(epsilon, delta).value or 0
         if name == "floor":
             low, high = self.label_range
-            least = (high - low) ** 2 * LEAST_THEOREM1_FLOOR
+            least = (high - low) ** 2 * _LEAST_THEOREM1_FLOOR
             return SearchRange(least, math.inf, least, method=SearchMethod.STEPS)
         return super().parameter_search(name, epsilon, delta)
 
@@ -158,7 +191,7 @@ class Theorem1(PrivacyProfile):
 
 
 @dataclass(frozen=True)
-class Theorem2(PrivacyProfile):
+class Theorem2(Theorem):
     """Bags of `bag_size` of `rows` rows, over the draw, under the promise σ_min([X|y])² ≥ nλ*.
 
     min_eigenvalue: λ*. feature_bound: B_X, the largest norm of a row. features: d.
@@ -225,9 +258,7 @@ class Theorem2(PrivacyProfile):
         return 1 + self.unit * log_ratio(2 * self.features + 2, delta)
 
     def answer(self, epsilon: float) -> Answer:
-        """The smallest δ, rounded up, or why there is none."""
-        positive(epsilon=epsilon)
-        if refused := self.reason or _too_large(epsilon):
+        if refused := self._refusal(epsilon):
             return Answer(None, refused)
         labels = self.q * self.label_ss
         least = math.ceil(max(Fraction(2), 640 * labels / exact(epsilon)))
@@ -242,10 +273,7 @@ class Theorem2(PrivacyProfile):
         return Answer(max(delta, LEAST_CLAIM))
 
     def epsilon(self, delta: float) -> Answer:
-        """The smallest ε, rounded up, or why there is none.
-
-        An ε ≤ 10 that the last term allows, the third allows as well: 640B_Y²q/k ≤ 4c0²ε/ln²(4/δ).
-        """
+        # An ε ≤ 10 that the last term allows, the third allows too: 640B_Y²q/k ≤ 4c0²ε/ln²(4/δ).
         if self.reason:
             return Answer(None, self.reason)
         least = math.ceil(max(Fraction(2), self._spectral(delta)))
@@ -260,8 +288,7 @@ class Theorem2(PrivacyProfile):
 
     def min_bag_size(self, epsilon: float, delta: float) -> Answer:
         """The smallest bag the theorem allows; None with the reason when it allows none."""
-        positive(epsilon=epsilon)
-        if refused := self.reason or _too_large(epsilon):
+        if refused := self._refusal(epsilon):
             return Answer(None, refused)
         size = math.ceil(max(self.terms(epsilon, delta)))
         if size > self.rows:
@@ -269,31 +296,24 @@ class Theorem2(PrivacyProfile):
             return Answer(None, short)
         return Answer(size)
 
-    def delta(self, epsilon: float) -> Bounds:
-        found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
-        return NO_GUARANTEE if found.value is None else found.bounds
-
     def step(self, size: int) -> PrivacyProfile:
         """Each of `size` single steps may shrink σ_min([X|y]) by Δ."""
         low, high = self.label_range
         root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
         return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else NonPrivate()
 
-    def epsilon_search(self, delta: float) -> float:
-        return self.epsilon(delta).or_infinite
+    def _refusal(self, epsilon: float) -> str:
+        positive(epsilon=epsilon)
+        if self.reason or epsilon <= MOST_THEOREM2_EPSILON:
+            return self.reason
+        return f"Theorem 2 needs epsilon at most {MOST_THEOREM2_EPSILON}, not {epsilon:g}"
 
     def _too_small(self, wanted: str) -> Answer:
         return Answer(None, f"bags have {self.bag_size:,} rows and Theorem 2 needs {wanted}")
 
 
-def _too_large(epsilon: float) -> str:
-    if epsilon <= MOST_THEOREM2_EPSILON:
-        return ""
-    return f"Theorem 2 needs epsilon at most {MOST_THEOREM2_EPSILON}, not {epsilon:g}"
-
-
 @dataclass(frozen=True)
-class Theorem3(PrivacyProfile):
+class Theorem3(Theorem):
     """`bags` bags of `bag_size` rows, noise of deviation `noise_std` on a part of their labels."""
 
     label_range: tuple[float, float]
@@ -340,7 +360,6 @@ class Theorem3(PrivacyProfile):
         )
 
     def answer(self, epsilon: float) -> Answer:
-        """The δ with the constants of the theorem's proof, rounded up, or why there is none."""
         positive(epsilon=epsilon)
         if self.reason:
             return Answer(None, self.reason)
@@ -351,7 +370,6 @@ class Theorem3(PrivacyProfile):
         return self._nothing_below("1") if delta >= 1.0 else Answer(max(delta, LEAST_CLAIM))
 
     def epsilon(self, delta: float) -> Answer:
-        """The ε with the constants of the theorem's proof, rounded up, or why there is none."""
         in_range(0.0, 1.0, delta=delta)
         if self.reason:
             return Answer(None, self.reason)
@@ -362,12 +380,6 @@ class Theorem3(PrivacyProfile):
         epsilon = kappa * (kappa + _LINEAR * math.sqrt(log) + 2.0 * log)
         return Answer(epsilon * (1.0 + _ROUNDING))
 
-    def delta(self, epsilon: float) -> Bounds:
-        return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
-
-    def epsilon_search(self, delta: float) -> float:
-        return self.epsilon(delta).or_infinite
-
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""
         if name == "bag_size":
@@ -375,7 +387,7 @@ class Theorem3(PrivacyProfile):
             hopeless = f"Theorem 3 needs bags of more than {most:.0e} rows here"
             return SearchRange(_TURN, most, 4 * _TURN, integer=True, error_message=hopeless)
         if name == "noise_std":
-            low, high = self.width * LEAST_THEOREM3_NOISE, self.width * MOST_THEOREM3_NOISE
+            low, high = self.width * _LEAST_THEOREM3_NOISE, self.width * _MOST_THEOREM3_NOISE
             hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
             return SearchRange(low, high, low, method=SearchMethod.STEPS, error_message=hopeless)
         return super().parameter_search(name, epsilon, delta)

@@ -19,7 +19,7 @@ from labeldp.errors import InputError, ordered
 from labeldp.exact.gram import exact_products, no_rows
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import UNBOUNDED, Kernels, Scratch, kernels_for, with_numpy
+from labeldp.kernels import UNBOUNDED, Kernels, Scratch, kernels_for
 from labeldp.passes.accumulator import PassRequirements
 
 LABEL_BITS = 20
@@ -63,7 +63,7 @@ class LabelGrid:
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the integers (as doubles) nearest to the labels."""
         codes = np.empty(np.shape(labels))
-        self.write(codes, labels, with_numpy())
+        self.write(codes, labels, Kernels())
         return codes
 
     def write(

@@ -29,7 +29,7 @@ from labeldp.data.columns import (
 from labeldp.errors import DataError
 from labeldp.features.columns import NumericColumn
 from labeldp.features.levels import codes_of, names_of
-from labeldp.kernels import every_integer, kernels_for, positions, with_numpy
+from labeldp.kernels import Kernels, every_integer, kernels_for, positions
 from labeldp.passes.accumulator import PassRequirements
 
 _MOST_LEVELS = 1_000_000
@@ -184,7 +184,7 @@ class Sums:
 
     def _codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         codes = np.empty(len(values))
-        self.column.write_codes(codes, values, with_numpy())
+        self.column.write_codes(codes, values, Kernels())
         return codes[~np.isnan(codes)].astype(np.int64)
 
     def merge(self, other: Sums) -> None:

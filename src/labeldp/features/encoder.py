@@ -28,7 +28,7 @@ from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.levels import codes_of
-from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
+from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions
 from labeldp.passes.accumulator import Labels, PassRequirements
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Encoder:
 
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
         self._width, self._joint_codes = len(features.number_columns), features.joint_codes
-        self._kernels, self._scratch = kernels or with_numpy(), Scratch()
+        self._kernels, self._scratch = kernels or Kernels(), Scratch()
         self._numbers = [_Number(column, self._kernels) for column in features.numeric]
         self._write_terms = _term_writer(features)
         strides, kinds = self._joint_codes.strides, self._joint_codes.kinds

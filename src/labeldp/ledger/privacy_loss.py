@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting.limits import MOST_LOSS
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.errors import InputError, MissingExtraError, positive
 
@@ -34,6 +33,8 @@ Upper = Callable[[int], float]
 Point = tuple[int, float, float]
 """A multiple of the step, its e^ε, and δ."""
 
+MOST_LOSS = 64.0
+"""Largest privacy loss in a discretised loss distribution for other accountants."""
 STEP, WITHIN = 1e-4, 5e-5
 _LEAST = 1e-15  # of δ: what is below it is one coarse piece
 _FLAT = 1e-9  # a relative fall of δ over twice the ε: a profile that has come to its end

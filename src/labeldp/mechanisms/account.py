@@ -11,11 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from labeldp.accounting.bounds import Answer
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
-from labeldp.accounting.theorems import Theorem2, Theorem3
+from labeldp.accounting.theorems import Answer, Theorem2, Theorem3
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.options import AccountQuestion

@@ -28,8 +28,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
-from labeldp.accounting.laplace import LaplaceProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.radial import LaplaceProfile
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError

@@ -416,7 +416,7 @@ COMMON_ACCOUNT_FIELDS = ("rows", "label_range", "epsilon", "delta", "centred")
 
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse what is no budget, and budgets beyond what the accountants are tested for."""
-    from labeldp.accounting.limits import LEAST_DELTA, MOST_EPSILON  # slow to import
+    from labeldp.accounting.privacy_profile import LEAST_DELTA, MOST_EPSILON  # slow to import
 
     positive(epsilon=epsilon)
     share(delta=delta)

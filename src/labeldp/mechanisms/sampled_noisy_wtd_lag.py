@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
-from labeldp.accounting.limits import MOST_TRIED_BAG_SIZE
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile
 from labeldp.accounting.theorems import Theorem3
@@ -89,6 +88,9 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Reals = NDArray[np.float64]
+
+MOST_TRIED_BAG_SIZE = 2**14
+"""Largest bag of noisy labels that a plan chooses by itself: small bags do best."""
 
 NOISE = "noise_std"
 """The column of the deviations of labels' noise."""

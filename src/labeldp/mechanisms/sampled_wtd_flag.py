@@ -33,7 +33,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.accounting.bounds import Answer
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile
 from labeldp.accounting.residual_floor import FloorMode, measurement_cost
@@ -45,7 +44,7 @@ from labeldp.accounting.sketch import (
     spans_labels,
 )
 from labeldp.accounting.subsampling import SubsampledBagsProfile
-from labeldp.accounting.theorems import Theorem2
+from labeldp.accounting.theorems import Answer, Theorem2
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky

@@ -41,9 +41,8 @@ from threadpoolctl import threadpool_limits
 
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
-from labeldp.accounting.laplace import LaplaceProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.radial import product_quantile, radial_profile
+from labeldp.accounting.radial import LaplaceProfile, product_quantile, radial_profile
 from labeldp.arrow_util import arrow_numbers, column_numbers
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive

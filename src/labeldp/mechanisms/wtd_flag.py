@@ -38,14 +38,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp.accounting.accountants import ACCOUNTANTS
-from labeldp.accounting.bounds import Answer
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import largest_mu
-from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.sketch import DatasetBounds
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.sketch import ACCOUNTANTS, DatasetBounds
+from labeldp.accounting.theorems import Answer, Theorem1
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
@@ -108,6 +105,9 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Reals = NDArray[np.float64]
+
+MOST_PUBLISHED_BAGS = 10**7
+"""Largest number of aggregates in a release."""
 
 # ---- claim
 

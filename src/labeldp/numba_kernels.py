@@ -1,4 +1,4 @@
-"""The kernels compiled by numba; compiled code is cached between runs.
+"""The functions of `kernels.Kernels`, compiled by numba; compiled code is cached between runs.
 
 Codes are cast to unsigned before they index, which spares numba's test for negative indices.
 `fastmath` stays off: without reassociation and fused multiply-add, sums round as NumPy's do.
