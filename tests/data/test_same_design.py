@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.data.source import scan
-from labeldp.errors import MissingExtraError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.io_util import json_digest
@@ -167,14 +166,3 @@ def test_files_of_other_programs(ending: str, writer: str, tmp_path: Path) -> No
     data = pd.DataFrame(made | {"y": [1.0] * 60})
     getattr(pyreadstat, writer)(data, str(tmp_path / f"t.{ending}"))
     assert seen(tmp_path / f"t.{ending}") == seen(data)
-
-
-def test_the_remedy_where_the_extra_is_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(
-        MissingExtraError, match=r"Excel files needs an extra: pip install .*tables"
-    ):
-        scan(tmp_path / "t.xlsx")
