@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.arrow_util import arrow_numbers, arrow_words, integer_kind, no_value, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
@@ -53,10 +53,6 @@ def test_words_are_as_arrow_has_them(kind: pa.DataType) -> None:
     for words in (["", "ä", "true"], []):
         assert arrow_words(words, kind).equals(pa.array(words, kind))
     assert no_value(kind).equals(pa.scalar(None, kind))
-
-
-def test_integer_types_have_the_same_names() -> None:
-    assert all(integer_kind(getattr(pa, kind)()) == np.dtype(kind) for kind in INTEGERS)
 
 
 @pytest.mark.skipif(
