@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from labeldp.errors import InputError
 from labeldp.learners import fit_rules, normal_equations
-from labeldp.learners.fit_rules import FitRule, norm_bound, solution_map
+from labeldp.learners.fit_rules import FitRule, norm_bound
 from labeldp.learners.linear import fit_rows
 from labeldp.learners.models import LinearModel, LinearOptions
 from labeldp.learners.normal_equations import NoisyNormalEquations, plain_equations, triangle
@@ -84,11 +84,6 @@ def test_rank_deficient_columns_with_an_intercept_are_sklearn() -> None:
     assert model.dof == 37
 
 
-def test_the_solution_map_is_the_inverse() -> None:
-    solve = solution_map(plain_equations(Z, T, None))
-    np.testing.assert_allclose(solve @ solve.T, np.linalg.inv(Z.T @ Z), rtol=1e-9, atol=1e-14)
-
-
 def test_intervals_are_the_textbook_ones() -> None:
     model = fitted(Z, T, confidence=0.9)
     inverse = np.linalg.inv(Z.T @ Z)
@@ -149,28 +144,6 @@ def bounded(design: np.ndarray, labels: np.ndarray, radius: float) -> FitRule:
     return norm_bound(plain_equations(np.asarray(design, float), np.asarray(labels), None), radius)
 
 
-def slow_bounded_norm(Z: np.ndarray, t: np.ndarray, radius: float) -> np.ndarray:
-    """Accelerated projected gradient: obvious, and slow."""
-    step = 1 / np.linalg.norm(Z, 2) ** 2
-    r = probe = np.zeros(Z.shape[1])
-    momentum = 1.0
-    for _ in range(20_000):
-        following = probe - step * (Z.T @ (Z @ probe - t))
-        following *= min(1.0, radius / max(float(np.linalg.norm(following)), 1e-300))
-        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        probe = following + (momentum - 1) / grown * (following - r)
-        r, momentum = following, grown
-    return r
-
-
-@pytest.mark.parametrize("radius", [0.01, 0.5, 2.0, 100.0])
-def test_norm_bound_is_projected_gradient(radius: float) -> None:
-    design = Z / np.linalg.norm(Z, axis=0) * [1, 2, 3, 1, 0.5]  # so that the slow one converges
-    expected = slow_bounded_norm(design, T, radius)
-    coefficients = bounded(design, T, radius).coefficients
-    np.testing.assert_allclose(coefficients, expected, rtol=1e-6, atol=1e-8)
-
-
 @pytest.mark.parametrize("radius", [0.3, 4.0])
 def test_norm_bound_is_slsqp(radius: float) -> None:
     optimum = minimize(
@@ -214,20 +187,6 @@ def test_norm_bound_meets_kkt(problem: tuple[np.ndarray, np.ndarray, float]) -> 
     gradient = design.T @ (labels - design @ r) - multiplier * r  # stationary
     size = top * float(np.linalg.norm(labels)) + (top**2 + multiplier) * norm
     assert np.linalg.norm(gradient) <= 1e-12 * size
-
-
-@pytest.mark.parametrize("spread", [1e-4, 1e-8, 1e-12])
-def test_norm_bound_on_singular_values_of_every_size(spread: float) -> None:
-    left, _ = np.linalg.qr(normals(30, 8))
-    right, _ = np.linalg.qr(normals(8, 8))
-    design = left * np.geomspace(1, spread, 8) @ right.T
-    labels = left @ np.ones(8) + normals(30, seed=8) / 9
-    least = np.linalg.norm(fitted(design, labels).coef)
-    for radius in np.geomspace(1e-3, 0.999 * least, 25):
-        rule = bounded(design, labels, radius)
-        assert np.linalg.norm(rule.coefficients) == pytest.approx(radius, rel=1e-12)
-        again = fitted(design, labels, penalty=rule.multiplier)
-        np.testing.assert_allclose(again.coef, rule.coefficients, rtol=0, atol=1e-6 * radius)
 
 
 def test_a_wide_ball_is_the_least_norm_solution() -> None:

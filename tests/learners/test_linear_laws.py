@@ -60,9 +60,7 @@ def simulate(tail: str, bags: int, *, directly: bool) -> tuple[np.ndarray, np.nd
     ("tail", "bags", "directly"),
     [
         ("normal", 40, False),
-        ("cauchy", 40, False),
         ("cauchy", 12, True),
-        ("normal", 12, False),
         ("cauchy", 6, False),
     ],
 )
@@ -77,10 +75,9 @@ def test_coverage_is_95_percent_and_10_percent_less_is_seen(
         assert (short.sum(axis=0) < least).all()
 
 
-@pytest.mark.parametrize(("tail", "bags"), [("normal", 12), ("cauchy", 12)])
-def test_excess_follows_its_f_law_and_no_other(tail: str, bags: int) -> None:
-    _, _, excess = simulate(tail, bags, directly=False)
-    d = 4
+def test_excess_follows_its_f_law_and_no_other() -> None:
+    bags, d = 12, 4
+    _, _, excess = simulate("cauchy", bags, directly=True)
 
     def p_value(numerator: int, denominator: int) -> float:
         law = f(numerator, denominator, scale=numerator / denominator)

@@ -77,10 +77,10 @@ def test_a_fit_is_least_squares_of_the_noisy_labels(law: str) -> None:
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_errors_and_intervals_are_as_forecast(law: str) -> None:
-    """150 releases: the mean excess is d·Var/n, and intervals hold the fit with all labels."""
+    """100 releases: the mean excess is d·Var/n, and intervals hold the fit with all labels."""
     _, units = made(law).features.to_original_units()
     truth, excess, held = units @ best(), [], []
-    for seed in range(150):
+    for seed in range(100):
         release = drawn(law, seed)
         model = LinearRegressor(shrink=False).fit(release, source(ROWS))
         found = model.coef_.copy()
@@ -114,7 +114,7 @@ def test_the_residual_is_found_behind_the_noise() -> None:
     labels = table(ROWS)["label"].to_numpy()
     truth = float(np.sum((labels - design() @ best()) ** 2))
     for law in ("laplace", "gaussian"):
-        releases = [drawn(law, seed) for seed in range(60)]
+        releases = [drawn(law, seed) for seed in range(30)]
         found = [row_equations(r, r.label_model, source(ROWS)).residual_ss for r in releases]  # type: ignore[arg-type]
         values = np.array([each.value for each in found if each is not None])
         errors = np.array([each.error for each in found if each is not None])
@@ -138,7 +138,7 @@ def test_every_row_is_a_bag_of_weight_one() -> None:
         assert (np.diff(scores[order]) >= 0).all()
 
 
-# --- frames -------------------------------------------------------------------------------
+# --- frames ---
 
 
 def test_a_training_frame_is_the_table_beside_noisy_labels() -> None:

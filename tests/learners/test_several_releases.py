@@ -82,11 +82,6 @@ def test_noise_weighs_and_is_told_exactly() -> None:
     assert np.sum(np.linalg.solve(told.root.T, added[1]) ** 2) > 10 * np.sum(told.spread**2)
 
 
-def test_residuals_are_needed_of_all() -> None:
-    tables = [Table(k, 80, np.array([1.0, 2.0]), 1.0) for k in range(2)]
-    assert pool([tables[0].drawn(), tables[1].drawn(residual=False)]).residual_ss is None
-
-
 def test_two_days_are_one_table() -> None:
     """Encodings differ in centre, scale and base level; columns are those of the first."""
     model = LinearRegressor(**PLAIN).fit([released(1), released(2)])
@@ -127,59 +122,26 @@ def test_missing_values_and_winsorised_ends_may_differ() -> None:
     assert model.predict(rows) == pytest.approx(design @ best, abs=0.03)
 
 
-def test_more_rows_help() -> None:
-    rows = pa.concat_tables([part(1), part(2)])
-    design = released(1).features.design(rows)
-    best = design @ np.linalg.lstsq(design, rows["label"].to_numpy())[0]
-
-    def error(*numbers: int) -> float:
-        found = []
-        for seed in range(15):
-            parts = [released(number, 1.0, 100 * number + seed) for number in numbers]
-            model = LinearRegressor(**PLAIN).fit(parts)
-            found.append(np.mean((model.predict(rows) - best) ** 2))
-        return float(np.mean(found))
-
-    assert error(1, 2) < 0.75 * error(1)
-
-
-def test_one_in_a_list_is_that_one() -> None:
-    alone, listed = (LinearRegressor().fit(data) for data in (released(1), [released(1)]))
-    assert np.array_equal(alone.coef_, listed.coef_)
+def release_of(rows: pa.Table, mechanism: str = "shaped-flag", **options: Any) -> Release:
+    source = scan(rows, label="label", label_range=RANGE)
+    return plan(source, 1.0, 1e-5, mechanism=mechanism, **options).release(source)
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    fit = LinearRegressor().fit
-    with pytest.raises(InputError, match="of the same rows"):
-        fit([released(1), released(1, 1e4, 5)])
-    fewer = table(700, seed=3).drop_columns(["score"])
-    source = scan(fewer, label="label", label_range=RANGE)
-    other = plan(source, epsilon=1, delta=1e-5, mechanism="shaped-flag").release(source)
-    with pytest.raises(InputError, match="different columns"):
-        fit([released(1), other])
-    sketch = plan(source, epsilon=1, delta=1e-5, mechanism="wtd-flag", bags=40).release(source)
-    with pytest.raises(InputError, match="not of sums with public weights"):
-        fit([released(1), sketch])
-    renamed = replace(
-        released(2),
-        certificate=released(2).certificate
-        | {"labels": released(2).certificate["labels"] | {"column": "pay"}},
-    )
-    with pytest.raises(InputError, match="different labels, 'label', 'pay'"):
-        fit([released(1), renamed])
-    levels = table(700, seed=4)
-    towns = pa.array([name.as_py().upper() for name in levels["town"]])
-    levels = levels.set_column(3, "town", towns)
-    source = scan(levels, label="label", label_range=RANGE)
-    other = plan(source, epsilon=1, delta=1e-5, mechanism="shaped-flag").release(source)
-    with pytest.raises(InputError, match="column 'town' has different levels"):
-        fit([released(1), other])
-    gaps = table(700, seed=5)
-    heights = [None if place < 9 else x for place, x in enumerate(gaps["height"].to_pylist())]
-    source = scan(gaps.set_column(0, "height", [heights]), label="label", label_range=RANGE)
-    other = plan(source, epsilon=1, delta=1e-5, mechanism="shaped-flag").release(source)
-    with pytest.raises(InputError, match="'height' has missing values or"):
-        fit([released(1), other])
+    certificate = released(2).certificate
+    renamed = certificate | {"labels": certificate["labels"] | {"column": "pay"}}
+    towns = pa.array([name.as_py().upper() for name in part(4)["town"]])
+    heights = [None if place < 9 else x for place, x in enumerate(part(5)["height"].to_pylist())]
+    for other, message in (
+        (released(1, 1e4, 5), "of the same rows"),
+        (release_of(part(3).drop_columns(["score"])), "different columns"),
+        (release_of(part(3), "wtd-flag", bags=40), "not of sums with public weights"),
+        (replace(released(2), certificate=renamed), "different labels, 'label', 'pay'"),
+        (release_of(part(4).set_column(3, "town", towns)), "column 'town' has different levels"),
+        (release_of(part(5).set_column(0, "height", [heights])), "'height' has missing values or"),
+    ):
+        with pytest.raises(InputError, match=message):
+            LinearRegressor().fit([released(1), other])
 
 
 def test_the_command_line_takes_several(tmp_path: Path) -> None:

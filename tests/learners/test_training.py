@@ -19,7 +19,6 @@ from labeldp.learners.training import (  # noqa: E402
     Adam,
     BagTensors,
     FirstLayer,
-    starting_matrices,
     train,
 )
 
@@ -143,16 +142,6 @@ def test_adam_is_adam() -> None:
         np.testing.assert_allclose(a.detach(), b.detach(), rtol=1e-5, atol=1e-6)
 
 
-def test_it_starts_at_the_best_constant() -> None:
-    random = torch.Generator().manual_seed(0)
-    matrices = starting_matrices(400, 5, (128, 64), random)
-    assert [tuple(m.shape) for m in matrices] == [(401, 128), (129, 64), (65, 1)]
-    assert not matrices[-1].any()
-    assert all(not m[-1].any() for m in matrices)
-    assert float(matrices[0][:-1].std()) == pytest.approx((2 / 5) ** 0.5, rel=0.02)
-    assert float(matrices[1][:-1].std()) == pytest.approx((2 / 128) ** 0.5, rel=0.05)
-
-
 class Recorder:
     """Stands in for a network's steps: remembers rates and batches, trains nothing."""
 
@@ -186,13 +175,6 @@ def test_stopping_returns_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     assert trained.best_epoch == 3
     assert trained.matrices[-1][-1, 0] == 4.0  # the weights after the fourth step
     assert trained.validation_losses == [5.0, 4.0, 4.5, 3.0, 3.0, 3.5, 3.1]
-
-
-def test_without_validation_every_epoch_is_run() -> None:
-    trained = run(random_bags(), validation_fraction=0.0, epochs=7)
-    assert len(trained.losses) == 7
-    assert trained.validation_losses == []
-    assert trained.best_epoch == 6
 
 
 def test_the_best_network_is_kept_for_real() -> None:
@@ -234,14 +216,6 @@ def test_batches_hold_whole_bags_once_each(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.mean([bags.lengths[batch].sum() for batch in recorder.batches]) > 180
 
 
-def test_few_rows_still_make_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for rows, steps in ((50, 1), (640, 10), (16_384, 16), (163_840, 20)):
-        bags = WeightedBags.from_arrays(np.zeros((rows, 1)), np.zeros(rows))
-        recorder = Recorder(monkeypatch, [1.0])
-        run(bags, epochs=1, batch_rows=8192, validation_fraction=0.0)
-        assert len(recorder.batches) == steps
-
-
 @pytest.mark.parametrize("hidden", [(), (12,), (12, 5)], ids=str)
 def test_projection_holds_to_the_last_bit(hidden: tuple[int, ...]) -> None:
     trained = run(
@@ -275,12 +249,3 @@ def test_nothing_global_changes() -> None:
     assert torch.get_num_threads() == before[1]
     assert (np.random.get_state()[1] == state).all()
     assert not torch.are_deterministic_algorithms_enabled()
-
-
-def test_seeds_decide() -> None:
-    bags = random_bags(bags=200)
-    first, second, other = run(bags, seed=1), run(bags, seed=1), run(bags, seed=2)
-    assert first.losses == second.losses
-    for a, b in zip(first.matrices, second.matrices, strict=True):
-        assert a.tobytes() == b.tobytes()
-    assert first.losses != other.losses
