@@ -1,4 +1,4 @@
-"""Laws of the feature map: splits do not matter, the twin agrees, JSON is strict and the identity."""
+"""Laws of the feature map: splits do not matter, the twin agrees, JSON is the identity."""
 
 from __future__ import annotations
 
