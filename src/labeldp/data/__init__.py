@@ -5,10 +5,10 @@
     source.labelled_batches()            features with checked labels
 
 source.py       `scan` and `Source`; which reader a table has
-roles.py        which columns are label, person and features
-options.py      what can be said about text
+options.py      what can be said about text, and what is asked of a reader
+roles.py        names of columns; which are label, person and features
 readers.py      what readers have in common; Parquet and Arrow files
-delimited.py    CSV and TSV files; csv_stream.py: their bytes, whose rows no label can move
+delimited.py    CSV and TSV files; csv_stream.py: blocks of their rows, which no label can move
 foreign.py      Excel, Stata, SPSS and SAS files
 frames.py       pandas, polars, duckdb and Arrow tables
 cluster.py      Spark data frames, whose rows stay where they are

@@ -26,7 +26,23 @@ from labeldp.data.text_types import may_lack, parse_numbers, without_codes
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 
-_UNNAMED = "the rows are not named because labels are private"
+_FAULTS = {
+    "text": (
+        "holds text that is not a number (in a text file it may be a delimiter or quote too many "
+        "in a line); correct it, give answers a number each, or name the texts that mean missing "
+        "(`na`)"
+    ),
+    "units": "holds numbers in different units; give them one",
+    "infinite": "holds infinities; replace or remove those rows",
+    "missing": (
+        "has missing values; pass `drop_missing_labels` (the row count then shows how many are "
+        "missing) or remove those rows"
+    ),
+    "outside": (
+        "has values outside the range {low:g} to {high:g}; widen the range or pass `clip=True`"
+    ),
+}
+"""What may be wrong with labels, the gravest first: one of them is said."""
 _UNIT = "unit:"
 """Flags that labels have this unit, or none: different ones are refused."""
 _MOST_UNITS = 8
@@ -82,28 +98,16 @@ class LabelCheck:
 
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""
-        who = f"label column {self.column!r}"
-        if "text" in self._raised:
-            raise DataError(
-                f"{who} holds text that is not a number (in a text file it may be a delimiter or "
-                f"quote too many in a line); correct it, give answers a number each, or name the "
-                f"texts that mean missing (`na`) ({_UNNAMED})"
-            )
         units = {flag.removeprefix(_UNIT) for flag in self._raised if flag.startswith(_UNIT)}
         if len(units - {""}) > 1 or ("" in units and not all(map(may_lack, units - {""}))):
-            raise DataError(f"{who} holds numbers in different units; give them one ({_UNNAMED})")
-        if "infinite" in self._raised:
-            raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
-        if "missing" in self._raised:
-            raise DataError(
-                f"{who} has missing values; pass `drop_missing_labels` (the row count then shows "
-                f"how many are missing) or remove those rows ({_UNNAMED})"
-            )
-        if "outside" in self._raised:
-            raise DataError(
-                f"{who} has values outside the range {self.low:g} to {self.high:g}; widen the "
-                f"range or pass `clip=True` ({_UNNAMED})"
-            )
+            self._raised.add("units")
+        for flag, fault in _FAULTS.items():
+            if flag in self._raised:
+                fault = fault.format(low=self.low, high=self.high)
+                raise DataError(
+                    f"label column {self.column!r} {fault} (the rows are not named because labels "
+                    "are private)"
+                )
 
 
 def label_texts(values: Iterable[Any]) -> pa.Array:

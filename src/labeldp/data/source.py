@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fsdecode
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,6 @@ from labeldp.errors import (
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
-_OF_LINES, _OF_BYTES = ("skip_lines", "skip_footer"), ("delimiter", "encoding")
-"""Options about the lines of a file, and about its bytes."""
 
 
 @dataclass(frozen=True)
@@ -196,22 +195,19 @@ class Source:
     def stored(self) -> Source:
         """Every row and every column but the label, as they are stored: all of them features."""
         reader = self.reader.stored()
-        fields = [each for each in reader.schema if is_usable(each.type)]
-        return Source(
+        fields = [each for each in reader.schema if each.name != self.label]
+        return replace(
+            self,
             columns=tuple(
                 Column(each.name, "categorical", str(each.type))
                 for each in fields
-                if each.name != self.label
+                if is_usable(each.type)
             ),
             label=None,
             label_range=None,
-            clip=self.clip,
             drop_missing_labels=False,
-            batch_rows=self.batch_rows,
+            person=None,
             reader=reader,
-            label_parser=self.label_parser,
-            seen=self.seen,
-            options=self.options,
         )
 
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
@@ -405,18 +401,17 @@ def open_table(
     An option that would silently not count is refused.
     """
     options = options or TextOptions()
-    form = _format_of(data)
+    if isinstance(data, TableReader):
+        return data
+    paths, form = _find(data)
     for name in _inapplicable(form):
         if getattr(options, name) is not None:
             what = form or f"the {type(data).__name__}"
             raise InputError(f"`{name}` is for text files, not for {what}; leave it out")
-    if isinstance(data, TableReader):
-        return data
     if not form:
         if hasattr(data, "mapInArrow"):  # a Spark data frame
             return ClusterReader.open(data)
         return FrameReader.open(data, label)
-    paths, form = find(fsdecode(data))
     if form in DELIMITERS:
         return DelimitedReader.open(paths, form, options, label=label, named=named)
     if form == "Parquet":
@@ -431,22 +426,24 @@ def applicable(data: Any, said: Mapping[str, Any]) -> dict[str, Any]:
 
     `thousands` and parts of texts and dates were options of earlier versions.
     """
-    gone = ("thousands", "date_parts", "text_parts", *_inapplicable(_format_of(data)))
+    gone = ("thousands", "date_parts", "text_parts", *_inapplicable(_find(data)[1]))
     told = {name: value for name, value in said.items() if name not in gone}
     if said.get("thousands") in (".", ","):
         told.setdefault("decimal", "," if said["thousands"] == "." else ".")
     return told
 
 
-def _format_of(data: Any) -> str:
-    """Return the format of files; "" for a frame."""
-    return find(fsdecode(data))[1] if isinstance(data, str | bytes | PathLike) else ""
+def _find(data: Any) -> tuple[tuple[Path, ...], str]:
+    """Return the files that a path means, and their format; nothing of a frame."""
+    return find(fsdecode(data)) if isinstance(data, str | bytes | PathLike) else ((), "")
 
 
 def _inapplicable(form: str) -> tuple[str, ...]:
+    """Return the options that a table of this format, or a frame, does not have."""
     if form in DELIMITERS:
         return ()
-    return _OF_BYTES if form == "Excel" else (*_OF_BYTES, *_OF_LINES)
+    of_lines = () if form == "Excel" else ("skip_lines", "skip_footer")
+    return ("delimiter", "encoding", *of_lines)
 
 
 def as_source(data: Any, **said: Any) -> Source:

@@ -48,10 +48,9 @@ _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr
 _CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
 _UNIT = r"[\pL°µ][\pL°²³/.]{1,11}"
 _MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)"
-_POWER = r"[eE][+-]?\d{1,3}"
 _PLAIN = {
     ".": NUMBER,
-    ",": rf"^[+-]?(?:(?:\d+,?\d*|,\d+)(?:{_POWER})?|[iI][nN][fF]|[iI]nfinity|INFINITY)$",
+    ",": r"^[+-]?(?:(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d{1,3})?|[iI][nN][fF]|[iI]nfinity|INFINITY)$",
 }
 _UNPAIRED = r"^[^(]*\)|\([^)]*$|[(\-−].*[-−]|[-−].*\("
 """A bracket without its other half, or two signs for minus."""
@@ -67,7 +66,7 @@ def _number_pattern(decimal: str) -> str:
     grouped = "|".join(rf"[1-9]\d{{0,2}}(?:{sign}\d{{3}})+" for sign in groups)
     if decimal == ".":
         grouped += r"|[1-9]\d?(?:,\d\d)+,\d{3}"  # in India
-    body = rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)(?:{_POWER})?"
+    body = rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)"
     return (
         rf"^\(?[-+−]?\s?(?:{_CURRENCY})?\s?[-−]?{body}\s?(?:%|{_CURRENCY}|{_UNIT})?"
         rf"\s?(?:{_MARK})?-?\)?$"
@@ -99,15 +98,9 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
 def _parse_formatted(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
     """Parse texts that have the pattern of numbers; regular expressions with groups are slow."""
     bare = pc.replace_substring_regex(texts, rf"\s?(?:{_MARK})(-?\)?)$", r"\1")
-    has_power = bool(pc.any(pc.match_substring_regex(bare, rf"\d[.,]?{_POWER}")).as_py())
-    if has_power:
-        power = pc.extract_regex(bare, rf"\d[.,]?(?P<power>{_POWER})").field("power")
-        bare = pc.replace_substring_regex(bare, rf"(\d[.,]?){_POWER}", r"\1")
     units = pc.replace_substring_regex(bare, _BESIDE_DIGITS, "")
     digits = pc.replace_substring_regex(bare, rf"[^\d{decimal}]+", "")
     digits = pc.replace_substring(digits, decimal, ".")
-    if has_power:
-        digits = pc.binary_join_element_wise(digits, power, arrow_words([""], digits.type)[0])
     values = numpy_numbers(digits.cast(pa.float64()))
     negative = numpy_numbers(pc.match_substring_regex(bare, r"^\D*[(\-−]|-$"))
     values = arrow_numbers(np.where(negative, -values, values))
