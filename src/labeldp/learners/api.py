@@ -61,7 +61,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     _model_class: ClassVar[type[Model]]
 
     def predict(self, X: Any, *, unknown: Unknown = "base") -> Array:
-        """Return predictions for raw rows (after a release) or for an array like the one fitted.
+        """Return one prediction a row for raw rows or, after plain rows, for an array like them.
 
         Parameters
         ----------
@@ -71,16 +71,6 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             what a level counts as that the fitted rows did not have: "base", the one without a
             column of its own; "missing"; or "error". Numbers outside the public range count as its
             nearest end. A LabelDPWarning says how many.
-
-        Returns
-        -------
-        Array
-            One prediction a row, in row order.
-
-        Raises
-        ------
-        DataError
-            a column is missing, or not of the kind that was fitted.
         """
         model = self._model()
         if model.takes_array:
@@ -94,15 +84,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate([np.empty(0), *parts])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R² of the predictions for rows `X` with labels `y` (numpy, Arrow, Series …).
-
-        Parameters
-        ----------
-        X, y
-            rows, as for `predict`, and their labels.
-        sample_weight
-            of the rows; all the same if None.
-        """
+        """Return R² of the predictions for rows `X` with labels `y` (numpy, Arrow, Series …)."""
         return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -132,7 +114,14 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return X, y, None if names is None else tuple(map(str, names))
 
     def _model(self) -> Model:
-        _check_fitted(self)
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            name = type(self).__name__
+            raise UnfittedError(
+                f"this {name} is not fitted yet; call fit with a release first, or {name}.load a "
+                "file"
+            ) from None
         names = (each.name for each in fields(self._model_class))
         return self._model_class(**{name: getattr(self, f"{name}_") for name in names})
 
@@ -146,15 +135,12 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)
         return self
 
-
-def _check_fitted(estimator: Any) -> None:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        name = type(estimator).__name__
-        raise UnfittedError(
-            f"this {name} is not fitted yet; call fit with a release first, or {name}.load a file"
-        ) from None
+    def _learn(self, model: Model) -> Self:
+        """Keep a model that was fitted just now; warn where a release does not show its use."""
+        warning = None if model.quality is None else model.quality.usefulness_warning
+        if warning is not None:
+            warnings.warn(warning, LabelDPWarning, stacklevel=3)
+        return self._remember(model)
 
 
 def _validate(estimator: Any, *arrays: Any, **checks: Any) -> Any:
@@ -175,20 +161,12 @@ def _validate(estimator: Any, *arrays: Any, **checks: Any) -> Any:
 
 def _as_releases(data: Any) -> list[Release] | None:
     """Return releases given as such or by their directories, or a list of them; None if none."""
-    if isinstance(data, str | PathLike):
-        return [Release.load(Path(data))]
-    if isinstance(data, Release):
-        return [data]
-    several = isinstance(data, list | tuple)
-    if not several or not any(isinstance(each, Release | str | PathLike) for each in data):
+    several = data if isinstance(data, list | tuple) else [data]
+    if not any(isinstance(each, Release | str | PathLike) for each in several):
         return None
-    releases: list[Release] = []
-    for each in data:
-        one = None if isinstance(each, list | tuple) else _as_releases(each)
-        if one is None:
-            raise InputError("a list of releases holds something else; give releases alone")
-        releases += one
-    return releases
+    if not all(isinstance(each, Release | str | PathLike) for each in several):
+        raise InputError("a list of releases holds something else; give releases alone")
+    return [each if isinstance(each, Release) else Release.load(Path(each)) for each in several]
 
 
 def _table_of(releases: Sequence[Release], data: Any) -> Source | None:
@@ -203,13 +181,6 @@ def _table_of(releases: Sequence[Release], data: Any) -> Source | None:
     if data is None or len(releases) != 1 or not releases[0].needs_rows:
         return None
     return table_rows(releases[0], data)
-
-
-def _warn_if_useless(model: Model) -> None:
-    """Warn where a release does not show that the model is of use."""
-    warning = None if model.quality is None else model.quality.usefulness_warning
-    if warning is not None:
-        warnings.warn(warning, LabelDPWarning, stacklevel=3)
 
 
 @dataclass(eq=False, repr=False)
@@ -230,9 +201,9 @@ class LinearRegressor(_Estimator):
         above. Coefficients are drawn towards zero: to judge those that are kept, fit again with
         `columns` and without a penalty, on a release that did not choose them.
     max_norm : float or None
-        Bound on the Euclidean norm of the design coefficients, the intercept's included: the
-        paper's class F_{B_r}. "Design" means the release's own columns (scaled, encoded), not
-        original units. At most one of `penalty`, `lasso` and `max_norm` may be set.
+        Bound on the Euclidean norm of the coefficients of the release's own columns (scaled,
+        encoded), the intercept's included: the paper's class F_{B_r}. At most one of `penalty`,
+        `lasso` and `max_norm` may be set.
     columns : list of str or None
         Columns of the table to regress on, with the constant; None is all. The model then needs
         no others to predict. Any subset is what the fit on all rows by it would be, with noise.
@@ -243,34 +214,31 @@ class LinearRegressor(_Estimator):
     confidence : float
         Level of the intervals in `coefficients_`.
     shrink : bool or None
-        Predict with coefficients shrunk (a posterior mean): where the noise of a release is
-        public, as of shaped-flag, how much is chosen from the release alone, at no cost in
-        privacy. None does so wherever that is possible and nothing else holds the coefficients
-        back; True refuses elsewhere. `coefficients_` and their intervals are never shrunk.
+        Predict with a posterior mean: where the noise of a release is public, as of shaped-flag,
+        how much coefficients are shrunk is chosen from the release alone. None does so wherever
+        that is possible and nothing else holds the coefficients back; True refuses elsewhere.
+        `coefficients_` and their intervals are never shrunk.
     clip : bool
         Clip predictions to the label range of the release, which is public. Not on plain rows.
 
     Attributes
     ----------
-    coef_ : ndarray (p,)
-        Coefficients that predict, of the design columns (of X on plain rows). The constant column
-        of a release has 0 here and its coefficient in `intercept_`: predictions are
-        design @ coef_ + intercept_, clipped.
-    intercept_ : float
+    coef_, intercept_ : ndarray (p,), float
+        What predicts: design @ coef_ + intercept_, clipped (X instead of the design on plain rows).
+        The constant column of a release has 0 in `coef_`.
     rule_ : dict
         By which "rule" they were chosen, and what it chose.
     coefficients_ : tuple of Coefficient
-        For inference, in original units: those that predict, but not shrunk.
-        Intervals are given if no penalty is set, the norm bound did not bind, and
-        a degree of freedom is left. On a release of wtd-FLAg each holds the coefficient of the fit
-        on all the rows with probability exactly `confidence` (if a norm bound was set: as long as
-        it had no real chance to bind); on sampled bags, whose covariances differ, approximately.
-        On plain rows they are the classical ones, right for iid normal errors.
-    residual_ms_ : float
-        Residual mean square of what was fitted. On a release it estimates the residual *sum* of
-        squares on all the rows plus any added floor variance, not a variance per row.
-    dof_ : float
-        Residual degrees of freedom (effective, if shrunk).
+        For inference, in original units: those that predict, but not shrunk. Intervals are given if
+        no penalty is set, the norm bound did not bind, and a degree of freedom is left. On a
+        release of wtd-FLAg each holds the coefficient of the fit on all the rows with probability
+        exactly `confidence` (if a norm bound was set: as long as it had no real chance to bind); on
+        sampled bags, whose covariances differ, approximately. On plain rows they are the classical
+        ones, right for iid normal errors.
+    residual_ms_, dof_ : float
+        Residual mean square of what was fitted, and its degrees of freedom (effective, if shrunk).
+        On a release the first estimates the residual *sum* of squares on all the rows plus any
+        added floor variance, not a variance per row.
     multiplier_ : float
         Lagrange multiplier of the penalty or norm bound, in units of the rows; 0 if nothing bound.
     quality_ : Quality or None
@@ -279,8 +247,7 @@ class LinearRegressor(_Estimator):
         Predictions along each column, the others at typical values, with their standard errors.
     releases_ : tuple of dict
         Mechanism, ε, δ, rows and aggregates of what was fitted.
-    label_range_ : public range of the labels, None after a fit on plain rows
-    features_ : feature map of the columns that were fitted, None after a fit on plain rows
+    label_range_, features_ : public range of the labels, feature map; None after plain rows
     options_ : the parameters that were fitted with
     feature_names_, n_features_in_, feature_names_in_ :
         Number and names of the columns of `coef_` (names on plain rows only if X has them).
@@ -298,10 +265,10 @@ class LinearRegressor(_Estimator):
     clip: bool = LinearOptions.clip
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit `(release)`, `(release, table)` or plain rows `(X, y)`.
+        """Fit `(release)`, `(release, table)`, `([release, …])` or plain rows `(X, y)`.
 
-        `([one, two])` fits releases of different rows and the same columns together: their XᵀX
-        add, and each counts by its precision. Their noise must be public.
+        Several releases of different rows and the same columns are fitted together: their XᵀX add,
+        and each counts by its precision. Their noise must be public.
 
         A release of labels alone names the rows of its bags; their features are read from the
         table. Its aggregates have noise of different, public deviations and are weighed by them.
@@ -312,15 +279,6 @@ class LinearRegressor(_Estimator):
         X : Release, a release directory, a list of either, or an array of plain rows
         y : array, or the table (a source, a path or a frame) whose rows a release names
 
-        Returns
-        -------
-        The estimator itself.
-
-        Raises
-        ------
-        InputError
-            What was given does not go together.
-
         Warns
         -----
         LabelDPWarning
@@ -329,10 +287,8 @@ class LinearRegressor(_Estimator):
         options, releases = self._options(), _as_releases(X)
         if releases is None:
             rows, labels, names = self._plain_rows(X, y)
-            return self._remember(linear.fit_rows(rows, labels, options, names))
-        model = linear.fit_release(releases, _table_of(releases, y), options)
-        _warn_if_useless(model)
-        return self._remember(model)
+            return self._learn(linear.fit_rows(rows, labels, options, names))
+        return self._learn(linear.fit_release(releases, _table_of(releases, y), options))
 
     def summary(self) -> Summary:
         """Return the release, the estimated quality and the coefficients with errors, for people.
@@ -362,9 +318,9 @@ class BagRegressor(_Estimator):
     `fit(bags)` takes any `WeightedBags`, such as the instance-level baseline of single rows.
     `fit(X, y)` takes plain rows, standardised column by column, as any scikit-learn regressor.
 
-    Inside, f = shift_ + scale_ · g: the network g sees labels less the best constant,
-    in units of what that leaves per row. Aggregation is linear, so this is exact for any bags, and
-    training goes the same way whatever the unit of the labels.
+    Inside, f = shift_ + scale_ · g: the network g sees labels less the best constant, in units of
+    what that leaves per row. Aggregation is linear, so this is exact for any bags, and training
+    goes the same way whatever the unit of the labels.
 
     Parameters
     ----------
@@ -402,9 +358,8 @@ class BagRegressor(_Estimator):
 
     Attributes
     ----------
-    layers_ : Layers
-        The matrices of g.
-    shift_, scale_ : float
+    layers_, shift_, scale_ : Layers, float, float
+        The matrices of g, and how it becomes f.
     losses_, validation_losses_ : list of float
         Per epoch, in squared label units per row: residual sum of squares over Σ w². Of several
         networks the mean of those that were still trained.
@@ -413,10 +368,9 @@ class BagRegressor(_Estimator):
     share_, quality_ : float or None, Quality or None
         If shrunk: how much of the networks is predicted, and by labels held back how much better
         than the constant that is (`gain`, `r2`).
-    label_range_ : public range of the labels, None after a fit on bags or plain rows
     row_norm_ : float or None
         Largest norm of an encoded training row; None after a fit on aggregates.
-    features_ : feature map, None after a fit on plain rows
+    label_range_, features_ : public range of the labels, feature map; None after plain rows
     options_ : the parameters that were fitted with
     input_, centre_, spread_, feature_names_ :
         How rows become inputs of the network; an array is (X − centre_) / spread_.
@@ -449,17 +403,15 @@ class BagRegressor(_Estimator):
         """
         options = self._options()
         if isinstance(X, WeightedBags):
-            return self._remember(bags.fit_bags(X, options, self.progress))
+            return self._learn(bags.fit_bags(X, options, self.progress))
         releases = _as_releases(X)
         if releases is None:
             rows, labels, names = self._plain_rows(X, y)
-            return self._remember(bags.fit_rows(rows, labels, options, names, self.progress))
+            return self._learn(bags.fit_rows(rows, labels, options, names, self.progress))
         if len(releases) != 1:
             raise InputError("a network learns from one release; give one")
         table = _table_of(releases, y)
-        model = bags.fit_release(releases[0], table, options, self.progress)
-        _warn_if_useless(model)
-        return self._remember(model)
+        return self._learn(bags.fit_release(releases[0], table, options, self.progress))
 
     def output_bound(self, row_norm: float | None = None) -> float:
         """Return the largest |f(x)| of any network of the class, on rows up to norm `row_norm`.
@@ -476,11 +428,11 @@ class BagRegressor(_Estimator):
 
     def _network_class(self, row_norm: float | None) -> tuple[float, int]:
         """Return K and l0 of the class F_NN(K, l0) in which g was sought."""
-        _check_fitted(self)
+        model = cast(NetworkModel, self._model())
         if self.max_norm is None:
             raise InputError("without `max_norm` the weights are unbounded, and so is the class")
-        longest = self.row_norm_ if row_norm is None else row_norm
+        longest = model.row_norm if row_norm is None else row_norm
         if longest is None:
             raise InputError("aggregates do not show how long rows are; pass `row_norm`")
         at_least(0, row_norm=longest)
-        return max(float(self.max_norm), float(longest)), len(self.layers_.matrices)
+        return max(float(self.max_norm), float(longest)), len(model.layers.matrices)

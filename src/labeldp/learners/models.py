@@ -93,11 +93,6 @@ class Effect:
     privacy_errors: tuple[float, ...] | None = None
     total_errors: tuple[float, ...] | None = None
 
-    @property
-    def of_levels(self) -> bool:
-        """Whether the column is a category."""
-        return isinstance(self.values[0], str)
-
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Effect:
         """Return the effect that `asdict` was taken of."""

@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from statistics import NormalDist
 from typing import Any
+
+import numpy as np
 
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
@@ -247,29 +250,25 @@ def picture(model: LinearModel, column: str | None = None) -> Picture:
 
 def _curves(
     model: LinearModel,
-    x: Sequence[float],
-    y: Sequence[float],
-    privacy: Sequence[float] | None,
-    total: Sequence[float] | None,
-    ends: tuple[float, float] | None,
-    *,
-    styles: tuple[str, str],
     name: str,
+    x: Sequence[float],
+    values: Sequence[Any],
+    styles: tuple[str, str],
+    ends: tuple[float, float] = (-math.inf, math.inf),
 ) -> tuple[Curve, ...]:
-    """Return intervals with sampling first, then of privacy alone; each where it is known."""
+    """Return intervals with sampling first, then of privacy alone; each where it is known.
+
+    `values` are y, its total errors and its errors from privacy; all is clipped to `ends`.
+    """
+    y, total, privacy = values
+
+    def curve(label: str, errors: Any, style: str, colour: int) -> Curve:
+        reach = _deviations(model) * np.array(0.0 if errors is None else errors)
+        signs = (0,) if errors is None else (0, -1, 1)
+        lines = [tuple(np.clip(np.array(y) + sign * reach, *ends).tolist()) for sign in signs]
+        return Curve(label, tuple(x), *lines, style=style, colour=colour)
+
     level = f"{100 * model.options.confidence:g} %"
-
-    def curve(label: str, errors: Sequence[float] | None, style: str, colour: int) -> Curve:
-        def clipped(sign: int) -> tuple[float, ...]:
-            steps = [sign * _deviations(model) * error for error in errors or [0.0] * len(y)]
-            values = [value + step for value, step in zip(y, steps, strict=True)]
-            if ends is not None:
-                values = [min(max(value, ends[0]), ends[1]) for value in values]
-            return tuple(values)
-
-        low, high = ((), ()) if errors is None else (clipped(-1), clipped(1))
-        return Curve(label, tuple(x), clipped(0), low, high, style, colour)
-
     own = name if privacy is None else f"{name}, {level} for what privacy adds"
     curves = [curve(own, privacy, styles[1], 0)]
     if total is not None:
@@ -279,22 +278,17 @@ def _curves(
 
 def _effect_picture(model: LinearModel, effect: Effect, name: str) -> Picture:
     """Draw predictions along a column."""
-    levels = effect.of_levels
+    levels = isinstance(effect.values[0], str)
+    x = range(len(effect.values)) if levels else effect.values
+    values = effect.predictions, effect.total_errors, effect.privacy_errors
+    styles = ("bars", "points") if levels else ("band", "line")
+    ends = model.label_range if model.options.clip else None
     return Picture(
         name=name,
         title=f"Predictions as {effect.column} moves, other columns at typical values",
         x_label=effect.column,
         y_label="prediction",
-        curves=_curves(
-            model,
-            range(len(effect.values)) if levels else effect.values,
-            effect.predictions,
-            effect.privacy_errors,
-            effect.total_errors,
-            model.label_range if model.options.clip else None,
-            styles=("bars", "points") if levels else ("band", "line"),
-            name="prediction",
-        ),
+        curves=_curves(model, "prediction", x, values, styles, ends or (-math.inf, math.inf)),
         names=tuple(map(str, effect.values)) if levels else (),
         sideways=levels and len(effect.values) > 6,
     )
@@ -322,27 +316,19 @@ def _coefficients_picture(model: LinearModel) -> Picture:
     if curves:
         title.append("without those of curves")
 
-    def scaled(values: list[float | None]) -> list[float] | None:
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
+    def scaled(name: str) -> list[float] | None:
+        numbers = [getattr(entry, name) for entry in shown]
+        if None in numbers:
             return None
-        return [value * scale for value, scale in zip(known, scales, strict=True)]
+        return [number * scale for number, scale in zip(numbers, scales, strict=True)]
 
+    values = [scaled(name) for name in ("value", "total_error", "privacy_error")]
     return Picture(
         name="coefficients",
         title=", ".join(title),
         x_label="",
         y_label="change of the label: numbers across their range, levels against the base",
-        curves=_curves(
-            model,
-            range(len(shown)),
-            scaled([entry.value for entry in shown]) or [],
-            scaled([entry.privacy_error for entry in shown]),
-            scaled([entry.total_error for entry in shown]),
-            None,
-            styles=("bars", "points"),
-            name="coefficient",
-        ),
+        curves=_curves(model, "coefficient", range(len(shown)), values, ("bars", "points")),
         levels=(("", 0.0),),
         names=tuple(entry.name for entry in shown),
         sideways=True,
