@@ -131,8 +131,5 @@ def test_the_number_of_compact_aggregates_is_free() -> None:
     assert free.forecast.added_mse < filed.forecast.added_mse
     size = filed.claim.bags * 8 * (len(filed.features.names) + 1)
     assert size <= 4e6
-    (note,) = (text for text in filed.notes if "the file is kept to 4 MB" in text)
-    assert "`compact=True`" in note
-    assert not any("is kept to" in text for text in free.notes)
     released = free.release(rows)
     assert released.table.num_rows == len(free.features.names) + 1

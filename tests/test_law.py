@@ -54,14 +54,12 @@ class Sketcher:
         chunks = draw(
             self.factor,
             AggregateLabelSampler(self.residual, self.grid, added, True),
-            bags=bags,
-            scales=self.scales,
-            grid=math.floor(math.log2(self.sigma)) - 10,
-            randomness=Randomness.experiment(seed),
+            bags,
+            math.floor(math.log2(self.sigma)) - 10,
+            Randomness.experiment(seed),
         )
-        parts = list(chunks)
-        features = np.concatenate([part.features for part in parts])
-        return features, np.concatenate([part.labels for part in parts])
+        features, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+        return features * self.scales, labels
 
     def log_likelihood(
         self, features: NDArray[np.float64], labels: NDArray[np.float64], added: float = 0.0

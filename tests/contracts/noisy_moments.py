@@ -16,7 +16,6 @@ from labeldp.data.source import Source
 from labeldp.errors import positive
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.mechanisms.account import answer_document, needed_field
 from labeldp.mechanisms.base import Mechanism, MechanismPlan
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers, other_table
 from labeldp.mechanisms.description import Description, number
@@ -213,9 +212,8 @@ class NoisyMoments(Mechanism):
         return Description(plan=(noise,), release=(noise,), summary=("noise on X'y",))
 
     def account(self, question: AccountQuestion) -> dict[str, Any]:
-        bound = needed_field(self.name, question, "feature_bound")
-        answer = {"moment_std": needed_std(question.width, bound, *question.budget)}
-        return answer_document(self.name, question, self.account_fields, answer)
+        bound = question.needed("feature_bound")
+        return {"moment_std": needed_std(question.width, bound, *question.budget)}
 
 
 MECHANISM = NoisyMoments()

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, LocalEngine, scan
 from labeldp.data import readers
@@ -19,7 +18,6 @@ from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.stacked import BagFits
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms import (
-    bags as bags_module,
     sampled_wtd_flag as bagwise,
     sampled_wtd_flag as run,
 )
@@ -132,8 +130,6 @@ def test_blocks_of_any_size_release_the_same(monkeypatch: pytest.MonkeyPatch) ->
     for numbers in (1, 30 * 10 * 7):
         monkeypatch.setattr(stacked, "_BLOCK_ENTRIES", numbers)
         assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
-    monkeypatch.setattr(run, "_KEPT_SLOPES", 0)  # nothing stays between the two looks
-    assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
 
 
 def test_bags_whose_features_are_all_zero_are_released() -> None:
@@ -214,21 +210,6 @@ def test_a_bad_label_outside_every_bag_is_refused_and_other_tables_too(tmp_path:
         short = scan(table(6000)[:count], label="label", label_range=RANGE)
         with pytest.raises(DataError, match=message):
             BagRows(fit_features(source), draw).read(short, LocalEngine(1))
-
-
-@given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 1000))
-@settings(max_examples=60)
-def test_quick_sorts_are_the_obvious_ones(reach: int, count: int, seed: int) -> None:
-    numbers = np.random.default_rng(seed).integers(0, reach, count)
-    keys = numbers.astype(np.uint64)
-    assert np.array_equal(bags_module._order(keys), np.argsort(keys, kind="stable"))
-    first = np.unique(numbers, return_index=True)[1]
-    assert np.array_equal(bags_module._firsts(numbers), np.sort(first))
-    sample = np.random.default_rng(seed).permutation(300)[:count]
-    for population in (300, 10**12):
-        wanted, place = bags_module._ranked(sample, population)
-        assert np.array_equal(wanted, np.sort(sample))
-        assert np.array_equal(wanted[place], sample)
 
 
 def test_a_seed_means_the_bags_it_always_meant() -> None:

@@ -21,19 +21,18 @@ from labeldp.mechanisms.bags import (
     BagRows,
     Draw,
     check_members,
+    fresh_draw,
     looks_drawn,
     members_table,
 )
+from labeldp.mechanisms.options import BagOptions
 from labeldp.mechanisms.sampled_noisy_wtd_lag import (
     BagWeights,
     SampledNoisyWtdLag,
-    _truth,
     draw_sums,
-    draw_weights,
     label_grid,
     noisy_by_coins,
     noisy_by_column,
-    noisy_share,
 )
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlag
 from labeldp.passes.engine import LocalEngine
@@ -61,22 +60,17 @@ def test_as_many_rows_in_bags_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -
         drawn(1000, 13, 5)
 
 
-def test_memory_holds_some_gigabytes_of_row_numbers() -> None:
-    assert module.MOST_MEMBERS * 8 == 1.6e9
-
-
 def test_over_the_draw_delta_is_below_the_chance_of_a_bag() -> None:
     """Ten bags of 10 of 1,000 rows: a tenth of the rows."""
     over = drawn(1000, 10, 10, over_draw=True)
     assert over.chance == pytest.approx(0.1)
     assert over.chance >= Fraction(1, 10)
-    over.check_budget(0.0999)
+    options = BagOptions(over_draw=True)
+    fresh_draw(options, 1000, 10, 10, 0.0999)
     for delta in (over.chance, 0.11):
         with pytest.raises(PlanError, match="leave labels without any protection"):
-            over.check_budget(delta)
-    given = drawn(1000, 10, 10)
-    assert given.chance == 1.0
-    given.check_budget(0.5)
+            fresh_draw(options, 1000, 10, 10, delta)
+    assert fresh_draw(BagOptions(), 1000, 10, 10, 0.5).chance == 1.0
     with pytest.raises(InputError, match="needs bags that were drawn at random"):
         Draw(1000, 10, 10, "00" * 32, random=False, over_draw=True)
 
@@ -179,28 +173,6 @@ def test_noise_and_mu_are_those_of_the_weights() -> None:
     assert label_grid(np.array([10.0, 4.0])) == 2 - 10
 
 
-def test_weights_are_drawn_again_so_many_times_and_no_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Two rows of equal noise have a μ of √2·Δ/(2s) at least, where their weights are equal."""
-    from labeldp.mechanisms import sampled_noisy_wtd_lag as drawing
-
-    draw, noisy = drawn(100, 3, 2), np.ones((3, 2), dtype=bool)
-    asked: list[int] = []
-    normals = drawing.normals
-
-    def counted(stream: Any, count: int) -> Any:
-        asked.append(count)
-        return normals(stream, count)
-
-    monkeypatch.setattr(drawing, "normals", counted)
-    monkeypatch.setattr(drawing, "_MOST_ROUNDS", 4)
-    words = "^3 bags of 2 rows stay above μ = 0.5 however often their weights are drawn; make"
-    with pytest.raises(PlanError, match=words):
-        draw_weights(draw, noisy, 1.0, 1.0, 0.5)
-    assert asked == [6] * 5, "the first, and one more after each of four looks"
-
-
 @pytest.mark.parametrize(
     ("values", "fine"),
     [
@@ -213,28 +185,20 @@ def test_weights_are_drawn_again_so_many_times_and_no_more(
         ([True, None], False),
     ],
 )
-def test_truth_is_said_in_few_words(values: list[Any], fine: bool) -> None:
-    array = pa.array(values)
-    if fine:
-        assert _truth(array, "c").tolist() == [True, False]
-        return
-    words = "^`noisy_column` 'c' must hold true/false or 1/0, and no gaps$"
-    with pytest.raises(DataError, match=words):
-        _truth(array, "c")
-
-
-def test_a_public_column_says_which_rows_of_a_bag_are_noisy() -> None:
+def test_a_public_column_says_which_rows_are_noisy(values: list[Any], fine: bool) -> None:
     marks = np.arange(400) % 3 == 0
-    data = table(400).append_column("mark", pa.array(marks))
+    column = pa.array([values[0] if mark else values[1] for mark in marks])
+    data = table(400).append_column("mark", column)
     rows = scan(data, label="label", label_range=(0.0, 10.0), batch_rows=64)
-    draw = drawn(400, 9, 20)
-    assert np.array_equal(noisy_by_column(draw, rows, "mark"), marks[draw.members])
-    assert noisy_share(rows, "mark") == marks.mean()
-    for name, told in (("label", "is the label"), ("none", "there is no column 'none'")):
-        with pytest.raises(InputError, match=told):
-            noisy_by_column(draw, rows, name)
-        with pytest.raises(InputError, match=told):
-            noisy_share(rows, name)
+    if fine:
+        assert np.array_equal(noisy_by_column(rows, "mark"), marks)
+    else:
+        words = "^`noisy_column` 'mark' must hold true/false or 1/0, and no gaps$"
+        with pytest.raises(DataError, match=words):
+            noisy_by_column(rows, "mark")
+    for name, words in (("label", "is the label"), ("none", "there is no column 'none'")):
+        with pytest.raises(InputError, match=words):
+            noisy_by_column(rows, name)
 
 
 # --- sums ----------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_noisy_fractions_are_above_0_and_at_most_1(plans: dict[str, Plan], fract
     held: Any = plans[NOISY].claim
     replace(held, noisy_fraction=1.0)
     replace(held, noisy_fraction=1e-9)
-    words = r"^the noisy fraction must be above 0 and at most 1, not "
+    words = r"^`noisy_fraction` must be above 0 and at most 1, not "
     with pytest.raises(InputError, match=words):
         replace(held, noisy_fraction=fraction)
 

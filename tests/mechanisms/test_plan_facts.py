@@ -85,7 +85,10 @@ def test_a_declared_floor_holds_only_if_every_residual_reaches_it(
 ) -> None:
     """Of bags whose residuals are nearly alike several are left to judge: the least counts."""
     labels = LabelGrid(0.0, 1.0, exponent=0, centre=0)
-    residuals: Any = [SimpleNamespace(square_low=Fraction(s) + Fraction(1, 2)) for s in squares]
+    residuals: Any = [
+        SimpleNamespace(square_low=Fraction(2 * s + 1, 2), square_high=Fraction(s + 1))
+        for s in squares
+    ]
     randomness = Randomness.experiment(0)
     if min(squares) >= floor:
         outcome = residual_floor.establish_floor(declared(floor), residuals, labels, randomness)

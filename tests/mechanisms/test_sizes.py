@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from labeldp import InputError, PlanError
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.residual_floor import FloorMode
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
 from labeldp.mechanisms.forecast import bag_sizes
-from labeldp.mechanisms.options import WtdFlagOptions
 from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
 from labeldp.planning import MOST_NUMBERS, check_memory
 from labeldp.sampling.streams import normals, public_stream, words
@@ -48,13 +48,6 @@ def test_noise_is_rounded_up_and_by_less_than_a_hundredth() -> None:
         assert found == float(f"{found:.3g}")
 
 
-@pytest.mark.parametrize(("bags", "empty"), [(10, False), (11, True)])
-def test_a_hundredth_of_a_bag_without_noise_is_expected_at_most(bags: int, empty: bool) -> None:
-    """(1 − 0.9)³ = 1e-3 of all bags of three rows, a shade less as doubles have it."""
-    assert noisy.may_be_empty(3, bags, 0.9) is empty
-    assert not noisy.may_be_empty(1, 10**9, 1.0)
-
-
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_at_the_noise_of_a_size_half_of_the_bags_pass_at_once(fraction: float) -> None:
     """Of 1,024 bags of four rows, drawn and judged here one by one."""
@@ -85,51 +78,7 @@ def test_sizes_of_bags_grow_in_proportion_and_are_rounded_down() -> None:
     assert list(bag_sizes(8, 2**0.5, 7)) == []
 
 
-def test_the_best_size_is_that_of_the_least_error() -> None:
-    def noise(size: int) -> float:
-        return math.inf if size == 2 else 30.0 / size
-
-    def bags(size: int) -> int:
-        return 1000 // size
-
-    def error(size: int) -> float:
-        left = bags(size) - 3 - 1
-        return (2.0 + 0.7 * noise(size) ** 2) * 3 / left if left > 0 else math.inf
-
-    best = noisy.best_size(1000, 3, 2.0, 0.7, noise, bags, None)
-    assert best == min((4, 8, 16, 32, 64, 128), key=error)
-    words = "^no size of bags gives a private fit of 3 columns on 1,000 rows at this budget; raise"
-    with pytest.raises(PlanError, match=words):
-        noisy.best_size(1000, 3, 2.0, 0.7, lambda _: math.inf, bags, None)
-    with pytest.raises(PlanError, match=words):
-        noisy.best_size(1000, 3, 2.0, 0.7, noise, bags, 501)
-
-
-def test_the_smallest_size_that_noise_makes_private() -> None:
-    assert noisy.size_for_noise(1000, 4.0, lambda size: 32 / size) == 8
-    assert noisy.size_for_noise(8, 4.0, lambda size: 32 / size) == 8
-    words = "^noise of deviation 4 makes no bag of up to 7 rows private at this budget; add more"
-    with pytest.raises(PlanError, match=words):
-        noisy.size_for_noise(7, 4.0, lambda size: 32 / size)
-
-
 # --- sums of all rows ----------------------------------------------------------------------
-
-
-def test_a_file_holds_eight_bytes_for_each_number() -> None:
-    """1 MB of 4 columns and a label: 25,000 aggregates."""
-    assert sizing.most_bags_in(1.0, 4) == 25_000
-    assert sizing.most_bags_in(2.0, 9) == 25_000
-    assert sizing.most_bags_in(1e9, 4) == 10**7
-    assert sizing.most_bags_in(39.99e-6, 4) == 0
-
-
-def test_more_aggregates_than_anyone_could_use_are_refused() -> None:
-    options = WtdFlagOptions()
-    sizing.WtdFlag()._check_bags(10**7, 3, options)
-    words = r"^10,000,001 aggregates are too many; ask for 10,000,000 at most \(`bags`\)$"
-    with pytest.raises(PlanError, match=words):
-        sizing.WtdFlag()._check_bags(10**7 + 1, 3, options)
 
 
 def terms(mode: FloorMode = FloorMode.ADDED, rank: int = 3, **changes: Any) -> FloorParameters:
@@ -153,8 +102,6 @@ def test_a_file_too_small_for_a_fit_is_refused() -> None:
 
 def test_a_floor_that_carries_too_few_aggregates_is_refused() -> None:
     scarce = terms(FloorMode.DECLARED, residual_ms=0.002)
-    most = sizing.max_bags("exact-worst-case", scarce.facts, 2.0, 1.0, 1e-5).value
-    assert not most
     words = (
         "^the budget allows 0 aggregates under this floor, but a fit of 3 columns needs at least 5"
     )
@@ -164,22 +111,11 @@ def test_a_floor_that_carries_too_few_aggregates_is_refused() -> None:
 
 def test_a_declared_floor_carries_as_many_as_its_law_has_it() -> None:
     rich = terms(FloorMode.DECLARED, residual_ms=0.25, epsilon=3.0)
-    most = sizing.max_bags("exact-worst-case", rich.facts, 250.0, 3.0, 1e-5).value
-    assert most is not None
+    most = int(calibrate(sizing.profile_under(rich, 1, 250.0), "bags", 3.0, 1e-5))
     assert most >= 5
     assert sizing.choose_bags(rich, 1.0) <= most
-    assert sizing.needed_floor(rich, int(most)) <= 250.0 < sizing.needed_floor(rich, int(most) + 1)
+    assert sizing.needed_floor(rich, most) <= 250.0 < sizing.needed_floor(rich, most + 1)
     assert sizing.choose_bags(rich, 1.0, compact=True) == most
-
-
-def test_no_bag_at_all_is_told_with_its_reason() -> None:
-    facts = DatasetBounds(1000, (0.0, 2.0), 3, None, True)
-    answer = sizing.max_bags("exact-worst-case", facts, 4.0, 0.5, 1e-6)
-    assert answer.value == 0
-    assert answer.reason == (
-        "one label can move the residual norm by 2, and the floor on that norm is 2: not even one "
-        "bag has ε = 0.5, δ = 1e-06"
-    )
 
 
 def test_a_compact_release_takes_as_many_aggregates_as_there_may_be() -> None:
@@ -300,7 +236,5 @@ def test_what_does_not_fit_memory_is_refused() -> None:
 def test_a_floor_is_the_smallest_double_that_its_law_accepts() -> None:
     asked = terms()
     needed = sizing.needed_floor(asked, 40)
-    less = sizing.max_bags("exact-worst-case", asked.facts, needed * (1 - 1e-6), 1.0, 1e-5).value
-    most = sizing.max_bags("exact-worst-case", asked.facts, needed, 1.0, 1e-5).value
-    assert less == 39
-    assert most == 40
+    for floor, most in ((needed * (1 - 1e-6), 39), (needed, 40)):
+        assert calibrate(sizing.profile_under(asked, 1, floor), "bags", 1.0, 1e-5) == most

@@ -41,16 +41,15 @@ def drawn(bags: int, threads: int, seed: int = 7) -> tuple[bytes, bytes]:
         draw_aggregates(
             made.factor,
             AggregateLabelSampler(made.residual, made.grid, 1.5, True),
-            bags=bags,
-            scales=made.scales,
-            grid=math.floor(math.log2(made.sigma)) - 10,
-            randomness=Randomness.experiment(seed),
-            threads=threads,
+            bags,
+            math.floor(math.log2(made.sigma)) - 10,
+            Randomness.experiment(seed),
+            threads,
         )
     )
-    features = np.concatenate([block.features for block in blocks])
-    assert all(block.features.flags.f_contiguous for block in blocks)
-    return features.tobytes(), np.concatenate([block.labels for block in blocks]).tobytes()
+    assert all(features.flags.f_contiguous for features, _ in blocks)
+    features, labels = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return features.tobytes(), labels.tobytes()
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ def test_the_first_block_is_that_of_a_single_stream_and_no_block_repeats() -> No
     made = sketcher()
     features = np.frombuffer(drawn(640, 2)[0]).reshape(640, -1)
     stream = Randomness.experiment(7).features
-    first = stream.standard_normal((64, made.factor.rank)) @ made.factor.root() * made.scales
+    first = stream.standard_normal((64, made.factor.rank)) @ made.factor.root()
     assert np.allclose(features[:64], first, rtol=1e-12, atol=1e-9)
     assert len({row.tobytes() for row in features}) == 640
 

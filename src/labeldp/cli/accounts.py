@@ -68,34 +68,28 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
     numbers |= parse_settings(settings)
     check_budget(numbers["epsilon"], numbers["delta"])
     if mechanism in demonstrations():
-        example = demonstrations()[mechanism].load()
-        fields = example.account_fields
+        known = demonstrations()[mechanism].load()
     elif mechanism in mechanism_names():
         known = mechanism_named(mechanism)
         known.check_pure(numbers["delta"])
-        fields = known.account_fields
     else:
         names = ", ".join([*mechanism_names(), *demonstrations()])
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {names}")
     for name in numbers:
-        if name not in (*COMMON_ACCOUNT_FIELDS, *fields):
+        if name not in (*COMMON_ACCOUNT_FIELDS, *known.account_fields):
             raise InputError(f"`{name}` does not apply to {mechanism}; leave it out")
     question = AccountQuestion(**numbers)
     check_options(question)
-    if mechanism in demonstrations():
-        document = in_flags(example.account(mechanism, question))
-    else:
-        document = in_flags(known.account(question))
+    answer = in_flags(known.account(question))
     if as_json:
-        emit_json(document)
+        fields = ("rows", "label_range", "epsilon", "delta", *known.account_fields)
+        given = {field: getattr(question, field) for field in fields}
+        emit_json({"mechanism": mechanism, **given, **answer})
         return
-    answer = {
-        name: value
-        for name, value in document.items()
-        if value is not None and name not in (*numbers, "mechanism", "accountants")
-    }
+    by_accountant = answer.pop("accountants", {})
+    facts = {name: value for name, value in answer.items() if value is not None}
     budget = format_budget(numbers["epsilon"], numbers["delta"])
-    emit_facts(f"{mechanism} at {budget}", answer | document.get("accountants", {}))
+    emit_facts(f"{mechanism} at {budget}", facts | by_accountant)
 
 
 @click.command(cls=Command)

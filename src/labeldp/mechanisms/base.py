@@ -263,7 +263,10 @@ class Mechanism(ABC):
         )
 
     def account(self, question: AccountQuestion) -> Document:  # noqa: ARG002
-        """Return what the mechanism costs, from public quantities alone: `labeldp account`."""
+        """Return what a budget allows, from public numbers alone: the answer of `labeldp account`.
+
+        Answers that depend on the accountant stand in a dict `accountants` by accountant.
+        """
         raise InputError(f"{self.name} has no accountant that works without data; use `plan`")
 
     def least_added_mse(self, request: PlanRequest[Any], design: DesignSummary) -> float:

@@ -20,7 +20,7 @@ class Demonstration:
     release: Callable[..., str]
     """(new directory, source, engine, encoding, mechanism, not_private, options) ↦ a warning."""
     account_fields: tuple[str, ...]
-    account: Callable[[str, AccountQuestion], Document]
+    account: Callable[[AccountQuestion], Document]
 
 
 @cache

@@ -39,7 +39,6 @@ from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.raw_rows import raw_columns, raw_schema
 from labeldp.mechanisms import noise_checks
-from labeldp.mechanisms.account import answer_document
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
 from labeldp.mechanisms.description import (
@@ -519,7 +518,7 @@ class NoisyRows(Mechanism):
         if question.features is not None:
             # root mean square that noise adds to a least-squares prediction: √(d·Var/n)
             answer["added_error"] = best.std * math.sqrt(question.features / question.rows)
-        return answer_document(self.name, question, self.account_fields, answer)
+        return answer
 
 
 # ---- shared functions

@@ -410,6 +410,13 @@ class AccountQuestion:
     def width(self) -> float:
         return self.label_range[1] - self.label_range[0]
 
+    def needed(self, name: str) -> Any:
+        """Return a field that the mechanism cannot do without."""
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"`{name}` is needed for this mechanism; give it")
+        return value
+
 
 COMMON_ACCOUNT_FIELDS = ("rows", "label_range", "epsilon", "delta", "centred")
 

@@ -2,7 +2,7 @@
 
 Both mechanisms with secret weights rest on it (theory §6). Their weights hide a label only if the
 labels vary about their fit: the residual sum of squares must be at least a `floor`. wtd-flag needs
-it of the whole table, sampled-wtd-flag of every bag. A floor comes about in one of four ways:
+it of the whole table, sampled-wtd-flag of every bag. There are four ways to establish a floor:
 
     declared        the curator asserts it; the run checks it and may refuse
     added           noise of that variance is added to every aggregate label: unconditional
@@ -32,15 +32,7 @@ from labeldp.accounting.sketch import DatasetBounds
 from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.mechanisms.checks import (
-    FAR,
-    SCARCE,
-    check_grid,
-    check_label_exponent,
-    check_numbers,
-    check_reach,
-    check_scatter,
-)
+from labeldp.mechanisms import checks
 from labeldp.mechanisms.design_summary import ROUNDING
 from labeldp.mechanisms.noise_checks import NORMAL, check_values
 from labeldp.mechanisms.options import FloorOptions
@@ -53,9 +45,25 @@ from labeldp.sampling.streams import Randomness
 if TYPE_CHECKING:
     from labeldp.release.files import Release
 
+Reals = NDArray[np.float64]
+
+# ---- claim
+
 _NINETY = 1.645
 """Standard deviations on either side that hold nine in ten."""
-_TOLERANCE = 1e-6
+_MEASURED = (
+    "the root of {residual} was published with Gaussian noise; it exceeds lower_bound but for "
+    "probability measurement_slack; both are priced in the curve"
+)
+_BASIS = {
+    FloorMode.DECLARED: "ASSUMPTION: the curator asserts from public knowledge that {residual} is "
+    "at least `needed`; the run checked it, and that it went ahead is one bit about the labels "
+    "that is not accounted for",
+    FloorMode.ADDED: "noise of variance added_variance in every aggregate label: unconditional",
+    FloorMode.MEASURED: _MEASURED,
+    FloorMode.MEASURED_ADDED: _MEASURED
+    + "; what was missing from `needed` was added as noise: unconditional",
+}
 
 
 @dataclass(frozen=True)
@@ -68,45 +76,73 @@ class FloorClaim(Claim):
     facts: DatasetBounds
 
     def residual_ms(self, outcome: FloorOutcome | None) -> tuple[float | None, tuple[float, float]]:
-        """The residual mean square as it was measured, if it was, and bounds of it.
+        """Return the residual mean square as it was measured, if it was, and bounds of it.
 
         Labels in a range leave no more than its half, squared. A measured root is known but for
         noise of a public deviation: the bounds are those of a 90 % interval.
         """
         low, high = self.facts.label_range
         reach = self.facts.width / 2 if self.facts.centred else max(abs(low), abs(high))
-        most, least = reach**2, self.floor / self.facts.rows
+        most, rows = reach**2, self.facts.rows
         if self.mode is FloorMode.DECLARED:
-            return None, (min(least, most), most)
+            return None, (min(self.floor / rows, most), most)
         if self.measurement is None or outcome is None or outcome.measured is None:
             return None, (0.0, most)
         noise, root = self.measurement.noise(self.facts.width), max(0.0, outcome.measured)
-        middle = max(0.0, root**2 - noise**2) / self.facts.rows
-        ends = (max(0.0, root + by * noise) ** 2 / self.facts.rows for by in (-_NINETY, _NINETY))
-        down, up = (min(most, end) for end in ends)
-        return min(most, middle), (down, up)
+        middle = max(0.0, root**2 - noise**2) / rows
+        down = max(0.0, root - _NINETY * noise) ** 2 / rows
+        up = (root + _NINETY * noise) ** 2 / rows
+        return min(most, middle), (min(most, down), min(most, up))
+
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:
+        """Return the deviation of the added noise; secret weights hide labels beside it."""
+        return None if outcome is None else math.sqrt(outcome.added_variance)
 
     def facts_json(self, residual: str) -> dict[str, Any]:
-        """Facts and floor as plain values; `residual` says whose it is."""
+        """Return facts and floor as plain values; `residual` says of what the floor is."""
+        measurement, facts = self.measurement, self.facts
         return {
-            "label_range": list(self.facts.label_range),
-            "label_width": self.facts.width,
-            "max_leverage": self.facts.max_leverage,
-            "constant_in_span": self.facts.centred,
-            "floor": self._floor_json(residual),
-            "inflation": self.facts.inflation,
+            "label_range": list(facts.label_range),
+            "label_width": facts.width,
+            "max_leverage": facts.max_leverage,
+            "constant_in_span": facts.centred,
+            "floor": {
+                "mode": self.mode.value,
+                "basis": _BASIS[self.mode].format(residual=residual),
+                "needed": self.floor,
+                "measurement_mu": measurement.mu if measurement else None,
+                "measurement_slack": measurement.slack if measurement else None,
+                "measurement_noise": measurement.noise(facts.width) if measurement else None,
+            },
+            "inflation": facts.inflation,
         }
 
-    def _floor_json(self, residual: str) -> dict[str, Any]:
-        measurement = self.measurement
-        return {
-            "mode": self.mode.value,
-            "basis": _basis(self.mode, residual),
-            "needed": self.floor,
-            "measurement_mu": measurement.mu if measurement else None,
-            "measurement_slack": measurement.slack if measurement else None,
-            "measurement_noise": measurement.noise(self.facts.width) if measurement else None,
-        }
+
+def floor_claim_fields(document: dict[str, Any], *, rows: int, rank: int) -> dict[str, Any]:
+    """Return the fields of `FloorClaim` beside the common ones, from a plan or certificate.
+
+    `rows` and `rank` are those of the table, or of a bag.
+    """
+    floor, (low, high) = document["floor"], document["label_range"]
+    measurement = None
+    if floor["measurement_mu"] is not None:
+        measurement = Measurement(floor["measurement_mu"], floor["measurement_slack"])
+    return {
+        "floor": float(floor["needed"]),
+        "mode": FloorMode(floor["mode"]),
+        "measurement": measurement,
+        "facts": DatasetBounds(
+            rows=rows,
+            label_range=(float(low), float(high)),
+            features=rank,
+            max_leverage=document["max_leverage"],
+            centred=bool(document["constant_in_span"]),
+            inflation=float(document["inflation"]),
+        ),
+    }
+
+
+# ---- planning
 
 
 @dataclass(frozen=True)
@@ -149,49 +185,6 @@ class FloorParameters:
         return max(0.0, needed - self.shown(rows)) if self.mode.adds else 0.0
 
 
-def floor_claim_fields(document: dict[str, Any], *, rows: int, rank: int) -> dict[str, Any]:
-    """Return the fields of `FloorClaim` beside the common ones, from a plan or certificate.
-
-    `rows` and `rank` are those of the table, or of a bag.
-    """
-    floor = document["floor"]
-    measured = floor["measurement_mu"] is not None
-    low, high = document["label_range"]
-    return {
-        "floor": float(floor["needed"]),
-        "mode": FloorMode(floor["mode"]),
-        "measurement": Measurement(floor["measurement_mu"], floor["measurement_slack"])
-        if measured
-        else None,
-        "facts": DatasetBounds(
-            rows=rows,
-            label_range=(float(low), float(high)),
-            features=rank,
-            max_leverage=document["max_leverage"],
-            centred=bool(document["constant_in_span"]),
-            inflation=float(document["inflation"]),
-        ),
-    }
-
-
-def _basis(mode: FloorMode, residual: str) -> str:
-    if mode is FloorMode.DECLARED:
-        return (
-            f"ASSUMPTION: the curator asserts from public knowledge that {residual} is at least "
-            "`needed`; the run checked it, and that it went ahead is one bit about the labels that "
-            "is not accounted for"
-        )
-    if mode is FloorMode.ADDED:
-        return "noise of variance added_variance in every aggregate label: unconditional"
-    measured = (
-        f"the root of {residual} was published with Gaussian noise; it exceeds lower_bound but for "
-        "probability measurement_slack; both are priced in the curve"
-    )
-    if mode is FloorMode.MEASURED:
-        return measured
-    return f"{measured}; what was missing from `needed` was added as noise: unconditional"
-
-
 def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
     """Return the floor mode asked for."""
     try:
@@ -223,6 +216,9 @@ def claimed_floor(
     return promised
 
 
+# ---- run
+
+
 def establish_floor(
     claim: FloorClaim,
     residuals: Sequence[ExactLeastSquares],
@@ -237,15 +233,21 @@ def establish_floor(
     if claim.mode is FloorMode.ADDED:
         return FloorOutcome(added_variance=claim.floor)
     if claim.mode is FloorMode.DECLARED:
-        _check_declared(claim, residuals, labels)
+        smallest, _ = _smallest(residuals)
+        unit = math.ldexp(1.0, 2 * labels.exponent)
+        if not float(smallest) * unit * (1 - 2.0**-40) >= claim.floor:
+            raise PlanError(
+                "the declared residual floor does not hold for these labels (they may even lie in "
+                "the span of the features); declare less or use `floor='measured+added'` (this "
+                "refusal tells one bit about the labels)"
+            )
         return FloorOutcome()
     if claim.measurement is None:
         raise PlanError(f"a {claim.mode.value} floor needs a measurement; plan again")
     noise = claim.measurement.noise(claim.facts.width)
     grid = rounded_noise.grid_for(noise)
     measured = measure_residual(residuals, labels, noise, grid, randomness)
-    half_step = math.ldexp(0.5, grid)
-    shown = claim.measurement.lower_bound(measured, half_step, claim.facts.width)
+    shown = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), claim.facts.width)
     missing = added_variance(claim.floor, shown)
     if claim.mode is FloorMode.MEASURED and missing > 0:
         raise SpentError(
@@ -254,20 +256,6 @@ def establish_floor(
             "(this measurement has spent its part of the budget)"
         )
     return FloorOutcome(measured, shown, missing)
-
-
-def _check_declared(
-    claim: FloorClaim, residuals: Sequence[ExactLeastSquares], labels: LabelGrid
-) -> None:
-    unit = math.ldexp(1.0, 2 * labels.exponent)
-    smallest = min(residual.square_low for residual in residuals)
-    if float(smallest) * unit * (1 - 2.0**-40) >= claim.floor:
-        return
-    raise PlanError(
-        "the declared residual floor does not hold for these labels (they may even lie in the span "
-        "of the features); declare less or use `floor='measured+added'` "
-        "(this refusal tells one bit about the labels)"
-    )
 
 
 def measure_residual(
@@ -282,23 +270,22 @@ def measure_residual(
 
     σ moves by at most Δ when one label does, because it is a distance to a subspace.
     """
-    scale = math.ldexp(1.0, -labels.exponent)
+    scale = math.ldexp(noise, -labels.exponent)
     low, high = root_bounds(*_smallest(residuals))
 
     def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
         from flint import arb
 
-        least = min(residual.square_high for residual in residuals)
+        _, least = _smallest(residuals)
         for residual in residuals:
             if residual.square_low <= least:
-                refine(residual, precision)
-        return _ball(*_smallest(residuals)), arb(noise * scale)
+                _refine(residual, precision)
+        return _root_ball(*_smallest(residuals)), arb(scale)
 
-    middle = 0.5 * (low + high)
     value = rounded_noise.sample_rounded(
-        np.array([middle]),
+        np.array([0.5 * (low + high)]),
         np.array([high - low + 2.0**-52 * high]),
-        (noise * scale, noise * scale),
+        (scale, scale),
         grid - labels.exponent,
         randomness,
         exact,
@@ -308,40 +295,31 @@ def measure_residual(
 
 
 def _smallest(residuals: Sequence[ExactLeastSquares]) -> tuple[Fraction, Fraction]:
-    """An enclosure of the smallest residual sum of squares."""
-    return (
-        min(residual.square_low for residual in residuals),
-        min(residual.square_high for residual in residuals),
-    )
+    """Return an enclosure of the smallest residual sum of squares."""
+    return min(r.square_low for r in residuals), min(r.square_high for r in residuals)
 
 
 def root_bounds(low: Fraction, high: Fraction) -> tuple[float, float]:
-    """√low rounded down and √high rounded up."""
-    down, up = math.sqrt(low), math.sqrt(high)
-    return down * (1 - 2.0**-50), up * (1 + 2.0**-50)
+    """Return √low rounded down and √high rounded up."""
+    return math.sqrt(low) * (1 - 2.0**-50), math.sqrt(high) * (1 + 2.0**-50)
 
 
-def std_ball(residual: ExactLeastSquares, precision: int, added: Fraction) -> Any:
-    """√(σ² + added) as a ball, refined to go with the precision asked for."""
-    refine(residual, precision)
-    return _ball(residual.square_low + added, residual.square_high + added)
-
-
-def refine(residual: ExactLeastSquares, precision: int) -> None:
-    """Narrow a residual's enclosure to go with the precision asked for."""
-    if residual.bits < precision // 2:
-        residual.refine(precision // 2)
-
-
-def _ball(low: Fraction, high: Fraction) -> Any:
+def _root_ball(low: Fraction, high: Fraction) -> Any:
+    """Return a ball that holds √low and √high."""
     from flint import arb, fmpq
 
     down, up = (arb(fmpq(end.numerator, end.denominator)).sqrt() for end in (low, high))
     return down.union(up)
 
 
+def _refine(residual: ExactLeastSquares, precision: int) -> None:
+    """Narrow a residual's enclosure to go with the precision asked for."""
+    if residual.bits < precision // 2:
+        residual.refine(precision // 2)
+
+
 class AggregateLabelSampler:
-    """t_j | Z_j ~ N(Z_j·β̂, σ² + s²) in label codes, in doubles and to any precision."""
+    """t_j | Z_j ~ N(Z_j·β̂, σ² + s²) in label codes, in doubles and to any precision: private."""
 
     def __init__(
         self, residual: ExactLeastSquares, labels: LabelGrid, added_variance: float, intercept: bool
@@ -351,44 +329,38 @@ class AggregateLabelSampler:
         self._added = Fraction(added_variance) * Fraction(2) ** (-2 * labels.exponent)
         self._slope = residual.coefficients()
         self._slope_error = residual.coefficient_errors()
-        self.std = root_bounds(
-            residual.square_low + self._added, residual.square_high + self._added
-        )
+        low, high = residual.square_low + self._added, residual.square_high + self._added
+        self.std = root_bounds(low, high)
 
-    def means(
-        self, features: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Z·β̂ and a rigorous bound of its error."""
+    def means(self, features: Reals) -> tuple[Reals, Reals]:
+        """Return Z·β̂ and a rigorous bound of its error."""
         return means(features, self._slope, self._slope_error, self._centre)
 
-    def publish(
-        self, features: NDArray[np.float64], grid: int, randomness: Randomness
-    ) -> NDArray[np.float64]:
+    def publish(self, features: Reals, grid: int, randomness: Randomness) -> Reals:
         """Return exactly rounded labels of these aggregates, in label codes."""
         mean, error = self.means(features)
         step, exact = grid - self.exponent, self.exact_at(features)
         return rounded_noise.sample_rounded(mean, error, self.std, step, randomness, exact)
 
-    def exact_at(self, features: NDArray[np.float64]) -> rounded_noise.Exact:
+    def exact_at(self, features: Reals) -> rounded_noise.Exact:
+        """Return the law of each label to any precision, for the rare draw in doubt."""
+
         def exact(row: int, precision: int) -> tuple[Any, Any]:
             from flint import arb, fmpz
 
-            std = std_ball(self._residual, precision, self._added)
-            mean = self._residual.linear(features[row])
+            residual = self._residual
+            _refine(residual, precision)
+            mean = residual.linear(features[row])
             if self._centre:
                 mean += arb(float(features[row, 0])) * arb(fmpz(self._centre))
-            return mean, std
+            low, high = residual.square_low + self._added, residual.square_high + self._added
+            return mean, _root_ball(low, high)
 
         return exact
 
 
-def means(
-    features: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    slope_error: NDArray[np.float64],
-    centre: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Z·β̂ and a rigorous bound of its error, for one slope or one for each row of Z.
+def means(features: Reals, slope: Reals, slope_error: Reals, centre: int) -> tuple[Reals, Reals]:
+    """Return Z·β̂ and a rigorous bound of its error, for one slope or one for each row of Z.
 
     `centre` is what labels count from, if the first column is the constant, else 0.
     """
@@ -419,15 +391,17 @@ def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
     if present != {claim.mode.measures}:
         yield f"certificate: a {claim.mode.value} floor and its measurement do not go together"
         return
-    bound, due = 0.0, claim.floor if claim.mode is FloorMode.ADDED else 0.0
+    due = claim.floor if claim.mode is FloorMode.ADDED else 0.0
     if claim.measurement is not None:
-        grid = rounded_noise.grid_for(claim.measurement.noise(claim.facts.width))
-        bound = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), claim.facts.width)
+        width = claim.facts.width
+        noise, most = claim.measurement.noise(width), claim.residual_ms(None)[1][1]
+        grid = rounded_noise.grid_for(noise)
+        bound = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), width)
         due = added_variance(claim.floor, bound)
         if math.fmod(measured, math.ldexp(1.0, grid)) != 0:
             yield "certificate: floor.measured is off its public grid: its low bits may leak"
-        noise, most = claim.measurement.noise(claim.facts.width), claim.residual_ms(None)[1][1]
-        if not -FAR * noise <= measured <= math.sqrt(most * claim.facts.rows) + FAR * noise:
+        far = checks.FAR * noise
+        if not -far <= measured <= math.sqrt(most * claim.facts.rows) + far:
             yield "certificate: floor.measured is impossible: no labels in their range leave that"
         if not _close(shown, bound):
             yield f"certificate: floor.lower_bound should be {bound:.9g}"
@@ -439,7 +413,7 @@ def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
 
 
 def _close(shown: float, expected: float) -> bool:
-    return math.isclose(shown, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)
+    return math.isclose(shown, expected, rel_tol=1e-6, abs_tol=1e-300)
 
 
 def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -> Iterator[str]:
@@ -456,33 +430,34 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
         yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
     yield from check_floor(claim, certificate["floor"])
     exponent = certificate["numerics"]["label_exponent"]
-    yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
-    unsound = list(check_numbers(release))
+    yield from checks.check_label_exponent(claim.facts.label_range, features.intercept, exponent)
+    unsound = list(checks.check_numbers(release))
     yield from unsound
     if unsound:
         return
-    yield from check_grid(release, rounded_noise.grid_for(math.sqrt(claim.floor)))
+    scale = math.sqrt(claim.floor)
+    grid = rounded_noise.grid_for(scale)
+    yield from checks.check_grid(release, grid)
     reach = max(map(abs, claim.facts.label_range))
     added = max(0.0, certificate["floor"]["added_variance"])
-    yield from check_reach(release, claim.facts.rows * reach**2 + added)
+    yield from checks.check_reach(release, claim.facts.rows * reach**2 + added)
     if scatter:
-        yield from check_scatter(release, claim.floor)
+        yield from checks.check_scatter(release, claim.floor)
     if scatter and certificate["form"] == "rows":
-        scale, labels = math.sqrt(claim.floor), release.labels
-        for problem in check_values(NORMAL, scale, rounded_noise.grid_for(scale), labels):
+        for problem in check_values(NORMAL, scale, grid, release.labels):
             yield f"{AGGREGATES} has {problem}"
 
 
 def floor_not_checked(release: Release, *, scatter: bool) -> Iterator[str]:
     """Yield where labels without noise would pass the check of their scatter."""
-    freedom = release.bags - len(release.features.names)
+    columns = len(release.features.names)
     if not scatter:
         yield (
             "whether labels vary as the floor demands: bags of unlike residuals have no floor in "
             "common"
         )
-    elif freedom <= SCARCE:
+    elif release.bags - columns <= checks.SCARCE:
         yield (
-            f"whether labels vary as the floor demands: {release.bags} aggregates of "
-            f"{len(release.features.names)} columns leave too little to see it"
+            f"whether labels vary as the floor demands: {release.bags} aggregates of {columns} "
+            "columns leave too little to see it"
         )

@@ -8,7 +8,7 @@ Plan (features only)
     1. choose bag size, number of bags and noise                         -> _choose_sizes
     2. draw bags, noisy rows and weights from the seed; with the accountant "exact", draw the
        weights of a bag again while its μ is above the target            -> _draw_bags, draw_weights
-    3. claim the largest μ of the bags, or what every draw keeps          -> _claimed_mu
+    3. claim the largest μ of the bags, or what every draw keeps          -> _draw_bags
 Run (one pass for the rows of the bags)
     4. draw the same bags and weights from the seed; check their μ        -> run
     5. read the labels of the bags' rows                                  -> BagRows.read_labelled
@@ -24,7 +24,7 @@ average over weights and noisy rows before they are drawn (a priori).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,24 +42,14 @@ from labeldp.accounting.subsampling import SubsampledBagsProfile
 from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
-from labeldp.data.batches import take_rows
+from labeldp.data.batches import check_rows
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, LabelDPError, PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.stacked import bags_at_once, stacked_design
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms import account
-from labeldp.mechanisms.bags import (
-    BAGS,
-    MEMBERS,
-    BagRows,
-    Draw,
-    SimulationInputs,
-    check_bag_rows,
-    check_members,
-    check_stable_rows,
-    fresh_draw,
-)
+from labeldp.mechanisms import bags as bagging
+from labeldp.mechanisms.bags import BAGS, BagRows, Draw, SimulationInputs
 from labeldp.mechanisms.base import CONTRADICTION, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.description import Description, Document, describe_draw, number
@@ -72,11 +62,7 @@ from labeldp.mechanisms.forecast import (
     sketched_error,
 )
 from labeldp.mechanisms.noise_checks import check_bag_labels
-from labeldp.mechanisms.options import (
-    AccountQuestion,
-    PlanRequest,
-    SampledNoisyWtdLagOptions,
-)
+from labeldp.mechanisms.options import AccountQuestion, PlanRequest, SampledNoisyWtdLagOptions
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import BagLabels
@@ -88,16 +74,20 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Request = PlanRequest[SampledNoisyWtdLagOptions]
 
 MOST_TRIED_BAG_SIZE = 2**14
 """Largest bag of noisy labels that a plan chooses by itself: small bags do best."""
 
 NOISE = "noise_std"
 """The column of the deviations of labels' noise."""
-WEIGHTED = pa.schema([*MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())])
+WEIGHTED = pa.schema(
+    [*bagging.MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())]
+)
 """Which row is in which bag, with which weight, and whether its label has noise."""
 
-# ---- the public half: weights and noisy rows (step 2)
+# ---- weights and noisy rows: public (step 2)
 
 _MOST_ROUNDS = 1000
 
@@ -107,7 +97,7 @@ class BagWeights:
     """Weights and noisy rows: one line per bag, one column per row in it. No label is involved."""
 
     values: Reals
-    noisy: NDArray[np.bool_]
+    noisy: Flags
 
     def largest_mu(self, width: float, noise_std: float) -> float:
         """Return the largest μ of a row in any bag."""
@@ -119,19 +109,15 @@ class BagWeights:
 
     def table(self, draw: Draw) -> pa.Table:
         """Return (bag, row, weight, noisy), bag by bag."""
-        bag = np.repeat(np.arange(draw.bags, dtype=np.int32), draw.bag_size)
-        columns = [bag, draw.members.reshape(-1), self.values.reshape(-1), self.noisy.reshape(-1)]
-        return pa.table(columns, schema=WEIGHTED)
+        bag, row = bagging.members_table(draw).columns
+        return pa.table([bag, row, self.values.ravel(), self.noisy.ravel()], schema=WEIGHTED)
 
     @classmethod
     def from_table(cls, table: pa.Table, draw: Draw) -> BagWeights:
         """Return what `table` wrote, if the bags have their size."""
         shape = (draw.bags, draw.bag_size)
-        values, noisy = table.column("weight"), table.column("noisy")
-        return cls(
-            values.to_numpy().reshape(shape),
-            noisy.to_numpy(zero_copy_only=False).astype(bool).reshape(shape),
-        )
+        noisy = table.column("noisy").to_numpy(zero_copy_only=False).astype(bool)
+        return cls(table.column("weight").to_numpy().reshape(shape), noisy.reshape(shape))
 
 
 def label_grid(noise: Reals) -> int:
@@ -139,8 +125,8 @@ def label_grid(noise: Reals) -> int:
     return rounded_noise.grid_for(float(noise.min()))
 
 
-def noisy_by_coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
-    """Return which rows are noisy, each by its own coin."""
+def noisy_by_coins(draw: Draw, fraction: float) -> Flags:
+    """Return which rows of bags are noisy, each by its own coin."""
     drawn = words(draw.stream("noisy rows"), draw.members.size)
     if fraction >= 1.0:
         return np.full(draw.members.shape, True)
@@ -148,52 +134,29 @@ def noisy_by_coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
     return np.asarray(chosen).reshape(draw.members.shape)
 
 
-def noisy_by_column(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
-    """Return which rows are noisy, as a public column says."""
-    _check_noisy_column(source, column)
-    order = np.argsort(draw.members, axis=None)
-    marks = np.zeros(draw.members.size, dtype=bool)
-    wanted = draw.members.reshape(-1)[order]
-    for places, batch in take_rows(source.feature_batches([column]), wanted, draw.rows):
-        marks[places] = _truth(batch.column(0), column)
-    mask = np.empty_like(marks)
-    mask[order] = marks
-    return mask.reshape(draw.members.shape)
+def noisy_by_column(source: Source, column: str) -> Flags:
+    """Return which rows of the table are noisy, as a public column says.
 
-
-def noisy_share(source: Source, column: str) -> float:
-    """Return the share of the table's rows that a public column marks as noisy."""
-    _check_noisy_column(source, column)
-    marked = rows = 0
-    for batch in source.feature_batches([column]):
-        marked += int(_truth(batch.column(0), column).sum())
-        rows += batch.num_rows
-    return marked / max(1, rows)
-
-
-def _check_noisy_column(source: Source, column: str) -> None:
+    It holds true/false or 1/0, or these as text: CSV columns that are no features are text.
+    """
     if column == source.label:
         raise InputError(f"`noisy_column` {column!r} is the label; name a public column")
     if column not in source.reader.schema.names:
         raise InputError(f"`noisy_column`: there is no column {column!r}; name a public column")
-
-
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
-
-
-def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
-    """Read true/false or 1/0, or these as text: CSV columns that are no features are text."""
-    kind = values.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind):
-        texts = pc.utf8_lower(values.cast(pa.string()))
-        if pc.all(pc.is_in(texts, pa.array(list(_TRUTH)))).as_py():
-            marks = pc.is_in(texts, pa.array([word for word, truth in _TRUTH.items() if truth]))
-            return np.asarray(marks.to_numpy(zero_copy_only=False))
-    raise DataError(f"`noisy_column` {column!r} must hold true/false or 1/0, and no gaps")
+    marks = [np.zeros(0, dtype=bool)]
+    for batch in source.feature_batches([column]):
+        kind, texts = batch.schema.types[0], None
+        if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind):
+            texts = pc.utf8_lower(batch.column(0).cast(pa.string()))
+        known = pa.array(["true", "1", "false", "0"])
+        if texts is None or not pc.all(pc.is_in(texts, known)).as_py():
+            raise DataError(f"`noisy_column` {column!r} must hold true/false or 1/0, and no gaps")
+        marks.append(pc.is_in(texts, known[:2]).to_numpy(zero_copy_only=False))
+    return np.concatenate(marks)
 
 
 def draw_weights(
-    draw: Draw, noisy: NDArray[np.bool_], width: float, noise_std: float, target: float | None
+    draw: Draw, noisy: Flags, width: float, noise_std: float, target: float | None
 ) -> BagWeights:
     """Draw weights from the seed; with a target, bags whose μ is above it are drawn again."""
     if not noisy.any(axis=1).all():
@@ -201,9 +164,8 @@ def draw_weights(
             "a bag holds no noisy row, so its label has no noise at all; make bags larger or more "
             "rows noisy"
         )
-    stream = draw.stream("weights")
+    stream, size = draw.stream("weights"), draw.bag_size
     values = normals(stream, noisy.size).reshape(noisy.shape)
-    size = draw.bag_size
     if target is None:
         return BagWeights(values, noisy)
     over = np.arange(len(values))
@@ -212,8 +174,7 @@ def draw_weights(
         over = over[mu > target]
         if not len(over):
             return BagWeights(values, noisy)
-        fresh = normals(stream, len(over) * size)
-        values[over] = fresh.reshape(len(over), size)
+        values[over] = normals(stream, len(over) * size).reshape(len(over), size)
     raise PlanError(
         f"{len(over)} bags of {size} rows stay above μ = {target:.3g} however often "
         "their weights are drawn; make bags larger, more rows noisy, or the noise stronger"
@@ -257,8 +218,14 @@ class SampledNoisyWtdLagClaim(Claim):
             )
         if self.noisy_fraction is not None and not 0.0 < self.noisy_fraction <= 1.0:
             raise InputError(
-                f"the noisy fraction must be above 0 and at most 1, not {self.noisy_fraction:g}"
+                f"`noisy_fraction` must be above 0 and at most 1, not {self.noisy_fraction:g}"
             )
+        if (self.mu is not None) != (self.accountant == "exact"):
+            raise ValueError("realised accounting and mu go together")
+        if (self.noisy_fraction is None) == (self.noisy_column is None):
+            raise ValueError("noisy rows follow from a fraction or from a column")
+        if self.noisy_fraction is None and self.accountant != "exact":
+            raise ValueError("an a priori claim needs the fraction of noisy rows")
 
     @property
     def width(self) -> float:
@@ -268,13 +235,10 @@ class SampledNoisyWtdLagClaim(Claim):
     @property
     def privacy_profile(self) -> PrivacyProfile:
         """Realised: the shifts of a group add up to at most size·μ, in one bag or in several."""
-        if self.accountant == "exact":
-            if self.mu is None:
-                raise ValueError("a realised claim needs the mu of the weights drawn")
+        if self.mu is not None:
             return self.draw.over(GaussianProfile(self.mu))
+        assert self.noisy_fraction is not None
         size, fraction = self.draw.bag_size, self.noisy_fraction
-        if fraction is None:
-            raise ValueError("an a priori claim needs the fraction of noisy rows")
         if self.accountant == "paper":
             return Theorem3(self.label_range, fraction, size, self.bags, self.noise_std)
         profile = RandomWeightsProfile(size, self.label_range, fraction, self.noise_std)
@@ -282,10 +246,12 @@ class SampledNoisyWtdLagClaim(Claim):
 
     def weights(self, source: Source | None) -> BagWeights:
         """Draw weights and noisy rows from the seed; a column of these stands in the table."""
-        if self.noisy_column is None:
-            noisy = noisy_by_coins(self.draw, self.noisy_fraction or 0.0)
-        elif source is not None:
-            noisy = noisy_by_column(self.draw, source, self.noisy_column)
+        if self.noisy_fraction is not None:
+            noisy = noisy_by_coins(self.draw, self.noisy_fraction)
+        elif source is not None and self.noisy_column is not None:
+            marks = noisy_by_column(source, self.noisy_column)
+            check_rows(np.sort(self.draw.members, axis=None), len(marks), self.draw.rows)
+            noisy = marks[self.draw.members]
         else:
             raise PlanError("which rows are noisy stands in the table; give it (`data`)")
         return draw_weights(self.draw, noisy, self.width, self.noise_std, self.mu)
@@ -325,13 +291,7 @@ class SampledNoisyWtdLagClaim(Claim):
             "constant_in_span": self.centred,
             "floor": None,
             "inflation": None,
-            "draw": {
-                **self.draw.to_json(),
-                "bag_rank": None,
-                "min_eigenvalue": None,
-                "feature_bound": None,
-                "theorem2_terms": None,
-            },
+            "draw": self.draw.to_json(),
             "noise": {
                 "std": self.noise_std,
                 "fraction": self.noisy_fraction,
@@ -354,11 +314,6 @@ _MOST_EMPTY = 0.01
 """The most bags without any noisy row, which no weights can help, that a choice may expect."""
 
 
-def may_be_empty(bag_size: int, bags: int, fraction: float) -> bool:
-    """Return whether some bag might hold no noisy row, so that its plan would be refused."""
-    return bags * (1.0 - fraction) ** bag_size > _MOST_EMPTY
-
-
 def realised_std(bag_size: int, fraction: float, width: float, target_mu: float) -> float:
     """Return the noise at which half of the bags pass with their first weights, by simulation.
 
@@ -368,21 +323,12 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
     values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
     noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
     mu = realised_mu(values, noisy, width, 1.0)
-    needed = float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu
-    return round_up(needed) if math.isfinite(needed) else math.inf
-
-
-def least_std(profile: PrivacyProfile, epsilon: float, delta: float) -> float:
-    """Return the noise that a profile needs before any draw; infinite if none is enough."""
-    try:
-        return round_up(calibrate(profile, "noise_std", epsilon, delta))
-    except PlanError:
-        return math.inf
+    return float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu
 
 
 def round_up(value: float) -> float:
     """Round up to three figures: a number people can read back."""
-    if value <= 0.0:
+    if not 0.0 < value < math.inf:
         return value
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
     return float(f"{math.ceil(value / step * (1 - 1e-12)) * step:.3g}")
@@ -393,54 +339,10 @@ def candidate_sizes(rows: int, fewest: int) -> Iterator[int]:
     return bag_sizes(2, 2.0, min(MOST_TRIED_BAG_SIZE, rows // fewest))
 
 
-def best_size(
-    rows: int,
-    rank: int,
-    residual_ms: float,
-    fraction: float,
-    noise: Callable[[int], float],
-    bags: Callable[[int], int],
-    asked_bags: int | None,
-) -> int:
-    """Return the size with the smallest forecast error.
-
-    `noise` and `bags` say what noise a size needs and how many bags it leaves.
-    """
-
-    def error(size: int) -> float:
-        std = noise(size)
-        if not math.isfinite(std):
-            return math.inf
-        return (residual_ms + fraction * std**2) * mean_excess(rank, bags(size))
-
-    best = min(candidate_sizes(rows, asked_bags or rank + 2), key=error, default=None)
-    if best is None or error(best) == math.inf:
-        raise PlanError(
-            f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at this "
-            "budget; raise ε or δ, make more rows noisy, or use `mechanism='wtd-flag'`"
-        )
-    return best
-
-
-def size_for_noise(rows: int, std: float, noise: Callable[[int], float]) -> int:
-    """Return the smallest size, up to doubling, whose bags this noise makes private.
-
-    Noise that is found by simulation need not fall with the size, so sizes are tried in turn.
-    """
-    for size in candidate_sizes(rows, 1):
-        if noise(size) <= std:
-            return size
-    raise PlanError(
-        f"noise of deviation {std:g} makes no bag of up to {min(rows, MOST_TRIED_BAG_SIZE):,} rows "
-        "private at this budget; add more noise or make more rows noisy"
-    )
-
-
 # ---- mechanism
 
 _BYTES = 21
 """Of one row in bags.parquet."""
-_HAIR = 1e-9
 _DRAWS = 10
 _ROUNDING = 1e-9
 _SCALED = 2.0
@@ -461,45 +363,20 @@ class SampledNoisyWtdLag(Mechanism):
 
     # ---- planning
 
-    def check_request(
-        self,
-        request: PlanRequest[SampledNoisyWtdLagOptions],
-        source: Source,
-    ) -> None:
+    def check_request(self, request: Request, source: Source) -> None:
         super().check_request(request, source)
-        check_stable_rows(source)
+        bagging.check_stable_rows(source)
 
     def plan(
-        self,
-        request: PlanRequest[SampledNoisyWtdLagOptions],
-        design: DesignSummary,
-        source: Source,
-        engine: Engine,
+        self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Draw bags, weights and noisy rows; no label is read."""
         self.check_request(request, source)
         options, facts = request.options, design.facts
-        fraction = self._noisy_fraction(request, source)
+        marks, fraction = self._noisy_rows(request, source)
         design.check_residual_left()
         size, bags, std = self._choose_sizes(request, design, fraction)
-        draw, weights, target = self._draw_bags(
-            request, source, design, fraction, size=size, bags=bags, std=std
-        )
-        mu = None if target is None else self._claimed_mu(draw, weights, facts.width, std, target)
-        claim = SampledNoisyWtdLagClaim(
-            request.accountant,
-            request.epsilon,
-            request.delta,
-            bags,
-            design.factor.rank,
-            design.labels.range,
-            design.features.intercept,
-            draw,
-            std,
-            None if options.noisy_column is not None else fraction,
-            options.noisy_column,
-            mu,
-        )
+        claim, weights = self._draw_bags(request, design, marks, fraction, (size, bags, std))
         spent = claim.delta_at(claim.epsilon)
         if spent > claim.delta:
             raise PlanError(
@@ -512,7 +389,7 @@ class SampledNoisyWtdLag(Mechanism):
             claim,
             design.features,
             design.labels,
-            BagRows(design.features, draw).read(source, engine).digest(),
+            BagRows(design.features, claim.draw).read(source, engine).digest(),
             forecast(
                 rows=size,
                 rank=design.factor.rank,
@@ -524,10 +401,11 @@ class SampledNoisyWtdLag(Mechanism):
             design.notes,
         )
 
-    def _noisy_fraction(
-        self, request: PlanRequest[SampledNoisyWtdLagOptions], source: Source
-    ) -> float:
-        """Return ρ; where a column says which rows are noisy, their share, for sizing alone."""
+    def _noisy_rows(self, request: Request, source: Source) -> tuple[Flags | None, float]:
+        """Return which rows a column says are noisy, if it does, and the fraction ρ of noisy rows.
+
+        Where a column says it, the fraction is for sizing alone.
+        """
         options = request.options
         if options.noisy_column is None:
             fraction = 1.0 if options.noisy_fraction is None else options.noisy_fraction
@@ -535,7 +413,7 @@ class SampledNoisyWtdLag(Mechanism):
                 raise InputError(
                     f"`noisy_fraction` must be above 0 and at most 1, not {fraction:g}"
                 )
-            return fraction
+            return None, fraction
         if options.noisy_fraction is not None:
             raise InputError("`noisy_fraction` and `noisy_column` say the same thing; give one")
         if request.accountant != "exact":
@@ -547,47 +425,67 @@ class SampledNoisyWtdLag(Mechanism):
             raise InputError(
                 "with `noisy_column` the guarantee is given the bags; leave `over_draw` out"
             )
-        return noisy_share(source, options.noisy_column)
+        marks = noisy_by_column(source, options.noisy_column)
+        return marks, float(marks.mean())
 
     def _choose_sizes(
-        self,
-        request: PlanRequest[SampledNoisyWtdLagOptions],
-        design: DesignSummary,
-        fraction: float,
+        self, request: Request, design: DesignSummary, fraction: float
     ) -> tuple[int, int, float]:
         """Return bag size, number of bags and noise: as asked, or the best of what is open."""
-        options, rows = request.options, design.facts.rows
+        options, rows, rank = request.options, design.facts.rows, design.factor.rank
         budget, width = (request.epsilon, request.delta), design.facts.width
+        labels, accountant = design.labels.range, request.accountant
 
         def bags_of(size: int) -> int:
             most = min(rows, int(options.megabytes() * 1e6 / _BYTES)) // size
             return options.bags or max(1, most)
 
-        def over(profile: PrivacyProfile, size: int) -> PrivacyProfile:
-            if not options.over_draw:
-                return profile
-            return SubsampledBagsProfile(profile, rows, size, bags_of(size))
-
         def needed_std(size: int) -> float:
-            if request.accountant == "exact":
-                target = calibrate(over(GaussianProfile(1.0), size), "mu", *budget)
-                return realised_std(size, fraction, width, target)
-            labels = design.labels.range
-            if request.accountant == "paper":
-                return least_std(Theorem3(labels, fraction, size, bags_of(size)), *budget)
-            return least_std(over(RandomWeightsProfile(size, labels, fraction), size), *budget)
+            profile: PrivacyProfile = GaussianProfile(1.0)
+            if accountant == "paper":
+                profile = Theorem3(labels, fraction, size, bags_of(size))
+            elif accountant == "exact-worst-case":
+                profile = RandomWeightsProfile(size, labels, fraction)
+            if options.over_draw and accountant != "paper":
+                profile = SubsampledBagsProfile(profile, rows, size, bags_of(size))
+            if accountant == "exact":
+                target = calibrate(profile, "mu", *budget)
+                return round_up(realised_std(size, fraction, width, target))
+            try:
+                return round_up(calibrate(profile, "noise_std", *budget))
+            except PlanError:
+                return math.inf
 
         def safe_std(size: int) -> float:
-            empty = may_be_empty(size, bags_of(size), fraction)
+            """As above; infinite if a bag might hold no noisy row, which a plan refuses."""
+            empty = bags_of(size) * (1.0 - fraction) ** size > _MOST_EMPTY
             return math.inf if empty else needed_std(size)
 
-        size = options.bag_size
-        if size is None and options.noise_std is not None:
-            size = size_for_noise(rows // (options.bags or 1), options.noise_std, safe_std)
+        def error(size: int) -> float:
+            residual_ms = options.residual(width)
+            return (residual_ms + fraction * safe_std(size) ** 2) * mean_excess(rank, bags_of(size))
+
+        size, std = options.bag_size, options.noise_std
+        if size is None and std is not None:
+            # Noise found by simulation need not fall with the size, so sizes are tried in turn.
+            sizes = candidate_sizes(rows // (options.bags or 1), 1)
+            size = next((each for each in sizes if safe_std(each) <= std), None)
+            if size is None:
+                raise PlanError(
+                    f"noise of deviation {std:g} makes no bag of up to "
+                    f"{min(rows // (options.bags or 1), MOST_TRIED_BAG_SIZE):,} rows private at "
+                    "this budget; add more noise or make more rows noisy"
+                )
         elif size is None:
-            guess, rank = options.residual(width), design.factor.rank
-            size = best_size(rows, rank, guess, fraction, safe_std, bags_of, options.bags)
-        std = options.noise_std or needed_std(size)
+            errors = {each: error(each) for each in candidate_sizes(rows, options.bags or rank + 2)}
+            size = min(errors, key=errors.__getitem__, default=None)
+            if size is None or errors[size] == math.inf:
+                raise PlanError(
+                    f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at "
+                    "this budget; raise ε or δ, make more rows noisy, or use "
+                    "`mechanism='wtd-flag'`"
+                )
+        std = std or needed_std(size)
         if std == math.inf:
             raise PlanError(
                 f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; "
@@ -597,52 +495,53 @@ class SampledNoisyWtdLag(Mechanism):
 
     def _draw_bags(
         self,
-        request: PlanRequest[SampledNoisyWtdLagOptions],
-        source: Source,
+        request: Request,
         design: DesignSummary,
+        marks: Flags | None,
         fraction: float,
-        *,
-        size: int,
-        bags: int,
-        std: float,
-    ) -> tuple[Draw, BagWeights, float | None]:
-        """Return bags, their weights, and the μ that they keep below.
+        sizes: tuple[int, int, float],
+    ) -> tuple[SampledNoisyWtdLagClaim, BagWeights]:
+        """Return the claim of new bags, and their weights.
 
         A draw in which some bag has too few noisy rows is thrown away. No label takes part, and
         rows stay equally likely to be in a bag: they are noisy by coins of their own, or no
         guarantee over the draw is claimed.
         """
-        options = request.options
+        options, (size, bags, std), width = request.options, sizes, design.facts.width
 
-        def once() -> tuple[Draw, BagWeights, float | None]:
-            draw = fresh_draw(options, design.facts.rows, bags, size, request.delta)
-            if options.noisy_column is not None:
-                noisy = noisy_by_column(draw, source, options.noisy_column)
-            else:
-                noisy = noisy_by_coins(draw, fraction)
-            target = None
+        def once() -> tuple[SampledNoisyWtdLagClaim, BagWeights]:
+            draw = bagging.fresh_draw(options, design.facts.rows, bags, size, request.delta)
+            noisy = noisy_by_coins(draw, fraction) if marks is None else marks[draw.members]
+            mu = None
             if request.accountant == "exact":
                 profile = draw.over(GaussianProfile(1.0))
-                target = calibrate(profile, "mu", request.epsilon, request.delta)
-            return draw, draw_weights(draw, noisy, design.facts.width, std, target), target
+                mu = calibrate(profile, "mu", request.epsilon, request.delta)
+            weights = draw_weights(draw, noisy, width, std, mu)
+            if mu is not None and not draw.over_draw:
+                # The claim is about these very bags. Its μ is a hair above theirs, so that whoever
+                # repeats the draw and rounds differently accepts the same weights.
+                mu = min(mu, weights.largest_mu(width, std) * (1 + _ROUNDING))
+            claim = SampledNoisyWtdLagClaim(
+                request.accountant,
+                request.epsilon,
+                request.delta,
+                bags,
+                design.factor.rank,
+                design.labels.range,
+                design.features.intercept,
+                draw,
+                std,
+                fraction if marks is None else None,
+                options.noisy_column,
+                mu,
+            )
+            return claim, weights
 
         if options.bag_seed is None:
             for _ in range(_DRAWS - 1):
                 with suppress(PlanError):
                     return once()
         return once()
-
-    def _claimed_mu(
-        self, draw: Draw, weights: BagWeights, width: float, noise_std: float, target: float
-    ) -> float:
-        """Return the μ of these very bags, or over the draw the one that every draw keeps.
-
-        A hair above the largest, so that whoever repeats the draw and rounds differently accepts
-        the same weights.
-        """
-        if draw.over_draw:
-            return target
-        return min(target, weights.largest_mu(width, noise_std) * (1 + _HAIR))
 
     def simulate(
         self,
@@ -669,7 +568,6 @@ class SampledNoisyWtdLag(Mechanism):
             source,
             claim.bags == claim.draw.bags,
             claim.rank == len(features.names),
-            (claim.mu is not None) == (claim.accountant == "exact"),
         )
         weights = claim.weights(source)
         largest_mu_drawn = weights.largest_mu(claim.width, claim.noise_std)
@@ -695,13 +593,8 @@ class SampledNoisyWtdLag(Mechanism):
     # ---- reading a release
 
     def claim_from_json(self, document: Document) -> SampledNoisyWtdLagClaim:
-        low, high = document["label_range"]
-        noise = document["noise"]
+        (low, high), noise = document["label_range"], document["noise"]
         fraction, mu = noise["fraction"], noise["mu"]
-        if (mu is None) == (document["accountant"]["name"] == "exact"):
-            raise ValueError("realised accounting and mu go together")
-        if (fraction is None) == (noise["column"] is None):
-            raise ValueError("noisy rows follow from a fraction or from a column")
         return SampledNoisyWtdLagClaim(
             **read_common_fields(document),
             rank=int(document["rank"]),
@@ -740,7 +633,7 @@ class SampledNoisyWtdLag(Mechanism):
         if claim.centred is not release.features.intercept:
             yield f"{FEATURES} and the certificate differ on whether there is an intercept"
         bags = release.files["bags"]
-        problems = list(check_members(bags, claim.draw))
+        problems = list(bagging.check_members(bags, claim.draw))
         yield from problems
         if problems:
             return
@@ -805,7 +698,7 @@ class SampledNoisyWtdLag(Mechanism):
         """Compare the features of the bags' rows, and the noisy rows, with the table's."""
         claim, features = self.claim_from_json(release.certificate), release.features
         rows = BagRows(features, claim.draw)
-        problems = list(check_bag_rows(rows, release, source, engine))
+        problems = list(bagging.check_bag_rows(rows, release, source, engine))
         if problems:
             yield from problems
             return
@@ -819,41 +712,38 @@ class SampledNoisyWtdLag(Mechanism):
 
     def account(self, question: AccountQuestion) -> Document:
         """Return the smallest private bag, or what bags of one size cost; a priori and realised."""
-        account.check_bags(question)
-        fraction = account.needed_field(self.name, question, "noisy_fraction")
+        chance = bagging.account_chance(question)
+        fraction = question.needed("noisy_fraction")
+        labels, std, size = question.label_range, question.noise_std, question.bag_size
+        if std is None and question.width > _SCALED:
+            raise InputError(
+                f"sampled-noisy-wtd-lag needs `noise_std`, in the units of labels from "
+                f"{labels[0]:g} to {labels[1]:g}; the paper's 1 is for labels scaled to -1 … 1"
+            )
+        std = 1.0 if std is None else std
+        theorem = Theorem3(labels, fraction, size or 1, question.bags or 1, std)
+        profile = RandomWeightsProfile(size or 1, labels, fraction, std, question.rows)
         realised: Document = {"target_mu": largest_mu(*question.budget)}
-        labels, std, size = question.label_range, self._account_std(question), question.bag_size
         if size is None:
-            theorem = Theorem3(labels, fraction, noise_std=std)
-            profile = RandomWeightsProfile(1, labels, fraction, std, question.rows)
             paper, exact = (
-                account.smallest_bag(question, account.limit_answer(question, each, "bag_size"))
+                bagging.account_smallest(
+                    question, bagging.account_limit(question, each, "bag_size")
+                )
                 for each in (theorem, profile)
             )
-            exact |= {"realised": realised}
-        else:
-            if question.bags is not None:
-                drawn = account.over_draw(question, GaussianProfile(1.0))
-                realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
-            theorem = Theorem3(labels, fraction, size, question.bags or 1, std)
-            profile = RandomWeightsProfile(size, labels, fraction, std, question.rows)
-            a_priori = account.bag_costs(question, profile)
-            for name in ("noise_std", "noisy_fraction"):
-                a_priori[f"min_{name}"] = account.limit_answer(question, profile, name).value
-            paper = account.theorem_costs(question, theorem)
-            exact = {"a_priori": a_priori, "realised": realised}
-        answers = {"accountants": {"paper": paper, "exact": exact}}
-        return account.answer_document(self.name, question, self.account_fields, answers)
-
-    def _account_std(self, question: AccountQuestion) -> float:
-        """Return the noise; the paper's 1 is meant for labels scaled to a width of 2."""
-        low, high = question.label_range
-        if question.noise_std is None and high - low > _SCALED:
-            raise InputError(
-                f"sampled-noisy-wtd-lag needs `noise_std`, in the units of labels from {low:g} to "
-                f"{high:g}; the paper's 1 is for labels scaled to -1 … 1"
+            return {"accountants": {"paper": paper, "exact": exact | {"realised": realised}}}
+        if chance is not None:
+            drawn = SubsampledBagsProfile(
+                GaussianProfile(1.0), question.rows, size, question.bags or 1
             )
-        return 1.0 if question.noise_std is None else question.noise_std
+            realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
+        a_priori = bagging.account_costs(question, profile)
+        for name in ("noise_std", "noisy_fraction"):
+            a_priori[f"min_{name}"] = bagging.account_limit(question, profile, name).value
+        reason = theorem.epsilon(question.delta).reason or theorem.answer(question.epsilon).reason
+        paper = bagging.account_costs(question, theorem, reason)
+        exact = {"a_priori": a_priori, "realised": realised}
+        return {"accountants": {"paper": paper, "exact": exact}}
 
 
 # ---- the steps of a run

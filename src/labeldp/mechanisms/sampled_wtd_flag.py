@@ -26,7 +26,7 @@ import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -48,33 +48,18 @@ from labeldp.accounting.theorems import Answer, Theorem2
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
-from labeldp.exact.gram import FeatureGram, GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.stacked import BagFits, StackedBags, bags_at_once, fit_bags, stacked_design
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms import account
-from labeldp.mechanisms.bags import (
-    MEMBERS,
-    BagRows,
-    Draw,
-    SimulationInputs,
-    check_bag_rows,
-    check_members,
-    check_stable_rows,
-    fresh_draw,
-    members_table,
-)
+from labeldp.mechanisms import bags as bagging, residual_floor as floors
+from labeldp.mechanisms.bags import BagRows, Draw, SimulationInputs
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import bag_squares, improbable
-from labeldp.mechanisms.description import (
-    Description,
-    Document,
-    describe_draw,
-    describe_floor,
-)
+from labeldp.mechanisms.description import Description, Document, describe_draw, describe_floor
 from labeldp.mechanisms.design_summary import (
     HEADROOM,
     DesignSummary,
@@ -94,20 +79,6 @@ from labeldp.mechanisms.options import (
     SampledWtdFlagOptions,
     aggregates_in,
 )
-from labeldp.mechanisms.residual_floor import (
-    AggregateLabelSampler,
-    FloorClaim,
-    FloorParameters,
-    check_floor_release,
-    claimed_floor,
-    establish_floor,
-    floor_claim_fields,
-    floor_mode,
-    floor_not_checked,
-    means,
-    root_bounds,
-    sketched_labels,
-)
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
@@ -119,6 +90,7 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Reals = NDArray[np.float64]
+Request = PlanRequest[SampledWtdFlagOptions]
 
 # ---- claim
 
@@ -137,30 +109,20 @@ _THEOREM2_BASIS = (
 
 
 @dataclass(frozen=True)
-class Theorem2Promise:
-    """What Theorem 2 asks of the whole table, beside the label range."""
-
-    min_eigenvalue: float
-    """λ*: the curator asserts σ_min([X|y])² ≥ nλ*."""
-    feature_bound: float
-    """B_X: the largest norm of an encoded row, public."""
-
-
-@dataclass(frozen=True)
-class SampledWtdFlagClaim(FloorClaim):
+class SampledWtdFlagClaim(floors.FloorClaim):
     """`facts` are those of a bag: its size as rows, its largest rank and leverage."""
 
     mechanism: ClassVar[str] = "sampled-wtd-flag"
 
     rank: int
     draw: Draw
-    promise: Theorem2Promise | None = None
-    """Given if and only if the accountant is "paper"."""
+    promise: Theorem2 | None = None
+    """What Theorem 2 asks of the whole table; given if and only if the accountant is "paper"."""
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
         if self.promise is not None:
-            return self._theorem2(self.promise)
+            return self.promise
         cost = measurement_cost(self.measurement)
         bags = DisjointBagsProfile(SketchProfile(self.usable_facts, 1, self.floor, *cost))
         return self.draw.over(bags)
@@ -176,16 +138,6 @@ class SampledWtdFlagClaim(FloorClaim):
     def expected_floor(self) -> float:
         """kλ*, the residual of a typical bag under Theorem 2's promise: it sets the grid."""
         return self.draw.bag_size * self.promise.min_eigenvalue if self.promise else self.floor
-
-    def _theorem2(self, promise: Theorem2Promise) -> Theorem2:
-        return Theorem2(
-            self.draw.rows,
-            self.facts.label_range,
-            promise.min_eigenvalue,
-            promise.feature_bound,
-            self.rank,
-            self.draw.bag_size,
-        )
 
     def utility(self) -> Document:
         return {
@@ -207,18 +159,18 @@ class SampledWtdFlagClaim(FloorClaim):
             "approximate, since bags differ",
         )
 
-    def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:
-        """Return the deviation of the added noise, beside what secret weights do."""
-        return None if outcome is None else math.sqrt(outcome.added_variance)
-
     def to_json(self) -> Document:
-        promise = self.promise
         facts = self.facts_json("the smallest residual sum of squares of a bag")
-        terms = None
-        if promise is not None:
+        draw = self.draw.to_json() | {"bag_rank": self.facts.features}
+        if self.promise is not None:
             facts["floor"]["basis"] = _THEOREM2_BASIS
             # the four bag sizes that Theorem 2 asks for; the bags must have the largest
-            terms = [float(t) for t in self._theorem2(promise).terms(self.epsilon, self.delta)]
+            terms = self.promise.terms(self.epsilon, self.delta)
+            draw |= {
+                "min_eigenvalue": self.promise.min_eigenvalue,
+                "feature_bound": self.promise.feature_bound,
+                "theorem2_terms": [float(term) for term in terms],
+            }
         return {
             **self.common_fields(_BASIS[self.accountant]),
             "form": "rows",
@@ -226,18 +178,12 @@ class SampledWtdFlagClaim(FloorClaim):
             "rows": self.draw.rows,
             "rank": self.rank,
             **facts,
-            "draw": {
-                **self.draw.to_json(),
-                "bag_rank": self.facts.features,
-                "min_eigenvalue": promise.min_eigenvalue if promise else None,
-                "feature_bound": promise.feature_bound if promise else None,
-                "theorem2_terms": terms,
-            },
+            "draw": draw,
             "noise": None,
         }
 
 
-# ---- how large bags should be
+# ---- how large bags should be (step 1)
 #
 # m = n/k bags of k rows have an excess of (γ + s²/k)·d/(m−d−1): larger bags need less noise per
 # row, and there are fewer of them. The best are about as large as carries the floor they need. The
@@ -248,54 +194,46 @@ _TYPICAL_LEVERAGE = 2.0
 """A bag's largest leverage is guessed at this many times n/k of the table's."""
 
 
-@dataclass(frozen=True)
-class BagSizes:
-    """What decides the size of bags."""
+def bags_of_size(options: SampledWtdFlagOptions, rows: int, rank: int, bag_size: int) -> int:
+    """Return as many bags as were asked for, or as rows and file allow."""
+    return options.bags or min(aggregates_in(options.megabytes(), rank), rows // bag_size)
 
-    floor: FloorParameters
-    over_draw: bool
-    asked_bags: int | None
-    most_bags: int
 
-    def bags(self, bag_size: int) -> int:
-        """Return as many bags as were asked for, or as rows and file allow."""
-        return self.asked_bags or min(self.most_bags, self.floor.facts.rows // bag_size)
+def choose_bag_size(floor: floors.FloorParameters, options: SampledWtdFlagOptions) -> int:
+    """Return the size with the smallest forecast error."""
+    table, rank = floor.facts, floor.rank
+    mu, slack = measurement_cost(floor.measurement)
 
-    def needed_floor(self, bag_size: int) -> float:
-        """Return about what bags of this size will need."""
-        floor, table = self.floor, self.floor.facts
-        leverage = _TYPICAL_LEVERAGE * (table.max_leverage or 1.0) * table.rows / bag_size
-        usable = leverage < 1.0 and floor.accountant == "exact" and not self.over_draw
-        facts = replace(table, rows=bag_size, max_leverage=leverage if usable else None)
-        mu, slack = measurement_cost(floor.measurement)
+    def needed_floor(size: int) -> float:
+        leverage = _TYPICAL_LEVERAGE * (table.max_leverage or 1.0) * table.rows / size
+        usable = leverage < 1.0 and floor.accountant == "exact" and not options.over_draw
+        facts = replace(table, rows=size, max_leverage=leverage if usable else None)
         profile: PrivacyProfile = SketchProfile(facts, mu=mu, slack=slack)
-        if self.over_draw:
-            profile = SubsampledBagsProfile(profile, table.rows, bag_size, self.bags(bag_size))
+        if options.over_draw:
+            bags = bags_of_size(options, table.rows, rank, size)
+            profile = SubsampledBagsProfile(profile, table.rows, size, bags)
         return calibrate(profile, "floor", floor.epsilon, floor.delta, certified=False)
 
-    def error(self, bag_size: int) -> float:
-        """Return the forecast mean squared error; infinite if bags are too few or not private."""
-        floor, needed = self.floor, self.needed_floor(bag_size)
-        if not floor.mode.adds and floor.shown(bag_size) < needed:
-            return math.inf
-        noise = floor.residual_ms + floor.added(needed, bag_size) / bag_size
-        return floor.residual_ms + noise * mean_excess(floor.rank, self.bags(bag_size))
+    def error(size: int) -> float:
+        needed = needed_floor(size)
+        if not floor.mode.adds and floor.shown(size) < needed:
+            return math.inf  # such bags are not private
+        noise = floor.residual_ms + floor.added(needed, size) / size
+        bags = bags_of_size(options, table.rows, rank, size)
+        return floor.residual_ms + noise * mean_excess(rank, bags)
 
-
-def choose_bag_size(sizes: BagSizes) -> int:
-    """Return the size with the smallest forecast error (step 1)."""
-    rows, rank = sizes.floor.facts.rows, sizes.floor.rank
-    candidates = bag_sizes(2 * (rank + 1), _SIZE_STEP, rows // (sizes.asked_bags or rank + 2))
-    best = min(candidates, key=sizes.error, default=None)
-    if best is None or sizes.error(best) == math.inf:
+    most = table.rows // (options.bags or rank + 2)
+    errors = {size: error(size) for size in bag_sizes(2 * (rank + 1), _SIZE_STEP, most)}
+    best = min(errors, key=errors.__getitem__, default=None)
+    if best is None or errors[best] == math.inf:
         raise PlanError(
-            f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at this "
+            f"no size of bags gives a private fit of {rank} columns on {table.rows:,} rows at this "
             "budget; raise ε or δ, use `floor='measured+added'`, or use `mechanism='wtd-flag'`"
         )
     return best
 
 
-# ---- what holds of every bag
+# ---- what holds of every bag (step 3)
 
 _ALLOWANCE = 2.0**-20
 """For rounding: the same for all draws, except for features nearly collinear within a bag."""
@@ -312,63 +250,34 @@ def bag_factor(features: FeatureMap, bag: Encoded) -> VerifiedCholesky:
     return verified_cholesky(sums.result(), features, saturated=True)
 
 
-def bag_leverage(features: FeatureMap, factor: VerifiedCholesky, bag: Encoded) -> float:
-    """Return the largest leverage of a row within its bag."""
-    if factor.rank >= bag.rows:
-        return 1.0
-    scan = LeverageScan(features, factor)
-    scan.add(bag)
-    return scan.result().maximum
-
-
-@dataclass(frozen=True, eq=False)
 class BagBlock:
-    """Some bags, looked at together; a bag for which the quick way proves nothing is done alone."""
+    """Some bags with their factors; a bag for which the stack proves nothing has its own."""
 
-    features: FeatureMap
-    numbers: slice
-    """Of the bags among all of them."""
-    rows: Encoded
-
-    @property
-    def bags(self) -> int:
-        return int(self.numbers.stop - self.numbers.start)
-
-    @cached_property
-    def stack(self) -> StackedBags:
-        return StackedBags(self.features, self.rows, self.bags)
-
-    @cached_property
-    def alone(self) -> dict[int, VerifiedCholesky]:
-        """The factors of the bags that the stack leaves out."""
+    def __init__(self, features: FeatureMap, numbers: slice, rows: Encoded) -> None:
+        self.numbers, self.rows, self._features = numbers, rows, features
+        self.bags = numbers.stop - numbers.start
+        self.stack = StackedBags(features, rows, self.bags)
         careful = np.flatnonzero(self.stack.careful).tolist()
-        return {bag: bag_factor(self.features, self.bag(bag)) for bag in careful}
+        self.alone = {bag: bag_factor(features, self._bag(bag)) for bag in careful}
+        self.ranks, self.error_bounds = self.stack.rank.copy(), self.stack.error_bound.copy()
+        for bag, factor in self.alone.items():
+            self.ranks[bag], self.error_bounds[bag] = factor.rank, factor.error_bound
 
-    def bag(self, number: int) -> Encoded:
-        """Return the rows of one bag of the block."""
+    def leverages(self) -> Reals:
+        """Return the largest leverage of a row in each bag."""
+        leverages = self.stack.leverages().copy()
+        for bag, factor in self.alone.items():
+            leverages[bag] = 1.0
+            rows = self._bag(bag)
+            if factor.rank < rows.rows:
+                scan = LeverageScan(self._features, factor)
+                scan.add(rows)
+                leverages[bag] = scan.result().maximum
+        return leverages
+
+    def _bag(self, number: int) -> Encoded:
         size = self.rows.rows // self.bags
         return self.rows.take(np.arange(number * size, (number + 1) * size))
-
-    @cached_property
-    def ranks(self) -> NDArray[np.int64]:
-        return self._with_alone(self.stack.rank, {b: f.rank for b, f in self.alone.items()})
-
-    @cached_property
-    def error_bounds(self) -> Reals:
-        alone = {b: f.error_bound for b, f in self.alone.items()}
-        return self._with_alone(self.stack.error_bound, alone)
-
-    @cached_property
-    def leverages(self) -> Reals:
-        """The largest leverage in each bag."""
-        alone = {b: bag_leverage(self.features, f, self.bag(b)) for b, f in self.alone.items()}
-        return self._with_alone(self.stack.leverages(), alone)
-
-    @staticmethod
-    def _with_alone(stacked: NDArray, alone: dict[int, float]) -> NDArray:  # type: ignore[type-arg]
-        whole = stacked.copy()
-        whole[list(alone)] = list(alone.values())
-        return whole
 
 
 def bag_blocks(rows: BagRows, features: FeatureMap, bag_size: int) -> Iterator[BagBlock]:
@@ -386,7 +295,7 @@ def bag_facts(
     adds: bool,
     engine: Engine,
 ) -> DatasetBounds:
-    """Return what holds of every bag (step 3).
+    """Return what holds of every bag.
 
     Bags that determine their labels are refused, unless added noise hides them (`adds`).
     """
@@ -397,7 +306,7 @@ def bag_facts(
             rank = max(rank, int(block.ranks.max()))
             if rank >= bag_size and not adds:
                 raise PlanError(spans_labels(bag_size, rank))
-            leverage = max(leverage, float(block.leverages.max()))
+            leverage = max(leverage, float(block.leverages().max()))
             error_bound = float(block.error_bounds.max())
             inflation = max(inflation, inflation_for(error_bound) + 2 * error_bound)
             advance(block.bags)
@@ -440,49 +349,46 @@ class SampledWtdFlag(Mechanism):
 
     # ---- planning
 
-    def check_request(
-        self,
-        request: PlanRequest[SampledWtdFlagOptions],
-        source: Source,
-    ) -> None:
+    def check_request(self, request: Request, source: Source) -> None:
         super().check_request(request, source)
-        check_stable_rows(source)
+        bagging.check_stable_rows(source)
         self._floor_mode(request)
 
     def plan(
-        self,
-        request: PlanRequest[SampledWtdFlagOptions],
-        design: DesignSummary,
-        source: Source,
-        engine: Engine,
+        self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Draw bags and compute the floor that they need; no label is read."""
         self.check_request(request, source)
         options, facts, rank = request.options, design.facts, design.factor.rank
-        mode = self._floor_mode(request)
         design.check_residual_left()
-        promise = None
-        if options.min_eigenvalue is not None:
-            promise = Theorem2Promise(options.min_eigenvalue, feature_bound(design.features))
-        parameters = FloorParameters(
+        parameters = floors.FloorParameters(
             facts,
             request.epsilon,
             request.delta,
             request.accountant,
-            mode,
+            self._floor_mode(request),
             options.residual_ms or options.residual(facts.width),
         )
-        most_bags = aggregates_in(options.megabytes(), rank)
-        sizes = BagSizes(parameters, options.over_draw, options.bags, most_bags)
-        bag_size = options.bag_size or self._default_size(request, sizes, promise)
-        bags = max(1, sizes.bags(bag_size))
+        mode, bag_size, promise = parameters.mode, options.bag_size, None
+        if options.min_eigenvalue is not None:
+            bound = feature_bound(design.features)
+            promise = Theorem2(facts.rows, facts.label_range, options.min_eigenvalue, bound, rank)
+            if bag_size is None:
+                answer = promise.min_bag_size(request.epsilon, request.delta)
+                if answer.value is None:
+                    raise PlanError(f"{answer.reason}; use the accountant exact")
+                bag_size = int(answer.value)
+            promise = replace(promise, bag_size=bag_size)
+        if bag_size is None:
+            bag_size = choose_bag_size(parameters, options)
+        bags = max(1, bags_of_size(options, facts.rows, rank, bag_size))
         problem = spans_labels(bag_size, rank)
         if problem and options.over_draw and not mode.adds:
             # Bags that might determine their labels are refused whichever are drawn. Were a draw
             # refused for the rows that it has, whoever tries until one passes would meet some rows
             # more often than the claim says (theory §14).
             raise PlanError(problem)
-        draw = fresh_draw(options, facts.rows, bags, bag_size, request.delta)
+        draw = bagging.fresh_draw(options, facts.rows, bags, bag_size, request.delta)
         rows = BagRows(design.features, draw).read(source, engine)
         claim = SampledWtdFlagClaim(
             request.accountant,
@@ -515,7 +421,7 @@ class SampledWtdFlag(Mechanism):
             design.notes,
         )
 
-    def _floor_mode(self, request: PlanRequest[SampledWtdFlagOptions]) -> FloorMode:
+    def _floor_mode(self, request: Request) -> FloorMode:
         options = request.options
         if request.accountant != "paper":
             if options.min_eigenvalue is not None:
@@ -523,7 +429,7 @@ class SampledWtdFlag(Mechanism):
                     "`min_eigenvalue` is Theorem 2's promise: use it with the accountant "
                     "paper, or leave it out"
                 )
-            return floor_mode(options, request.accountant)
+            return floors.floor_mode(options, request.accountant)
         if options.floor not in (None, "declared") or options.residual_ms is not None:
             raise InputError(
                 "Theorem 2 has no floor but the smallest eigenvalue of the whole table; give "
@@ -536,27 +442,6 @@ class SampledWtdFlag(Mechanism):
             )
         return FloorMode.DECLARED
 
-    def _default_size(
-        self,
-        request: PlanRequest[SampledWtdFlagOptions],
-        sizes: BagSizes,
-        promise: Theorem2Promise | None,
-    ) -> int:
-        if promise is None:
-            return choose_bag_size(sizes)
-        facts = sizes.floor.facts
-        theorem = Theorem2(
-            facts.rows,
-            facts.label_range,
-            promise.min_eigenvalue,
-            promise.feature_bound,
-            sizes.floor.rank,
-        )
-        answer = theorem.min_bag_size(request.epsilon, request.delta)
-        if answer.value is None:
-            raise PlanError(f"{answer.reason}; use the accountant exact")
-        return int(answer.value)
-
     def _floor(self, claim: SampledWtdFlagClaim, promised_ms: float | None) -> float:
         """Return what every bag must reach: what is needed, or all that was promised (step 4)."""
         size = claim.draw.bag_size
@@ -568,11 +453,11 @@ class SampledWtdFlag(Mechanism):
                     f"ε = {claim.epsilon:g}; ask for larger bags or use the accountant exact"
                 )
             return claim.expected_floor
-        needed = calibrate(
-            replace(claim, floor=1.0).privacy_profile, "floor", claim.epsilon, claim.delta
-        )
+        profile = replace(claim, floor=1.0).privacy_profile
+        needed = calibrate(profile, "floor", claim.epsilon, claim.delta)
         whose = f"bags of {size:,} rows"
-        return claimed_floor(needed, size, promised_ms, whose=whose, cure="ask for larger bags")
+        cure = "ask for larger bags"
+        return floors.claimed_floor(needed, size, promised_ms, whose=whose, cure=cure)
 
     def simulate(
         self,
@@ -623,35 +508,34 @@ class SampledWtdFlag(Mechanism):
             grid=grid,
             schema=schema,
             batches=batches(),
-            files={"bags": members_table(claim.draw)},
+            files={"bags": bagging.members_table(claim.draw)},
             outcome=outcome,
         )
 
     # ---- reading a release
 
     def claim_from_json(self, document: Document) -> SampledWtdFlagClaim:
-        draw = document["draw"]
-        promised = draw["min_eigenvalue"] is not None
-        if promised != (document["accountant"]["name"] == "paper"):
-            raise ValueError("Theorem 2 and its promise go together")
-        promise = None
-        if promised:
-            bounds = float(draw["min_eigenvalue"]), float(draw["feature_bound"])
-            promise = Theorem2Promise(*bounds)
-        rows, rank = int(document["bag_size"]), int(draw["bag_rank"])
-        return SampledWtdFlagClaim(
+        draw, section = Draw.from_json(document), document["draw"]
+        fields = {
             **read_common_fields(document),
-            **floor_claim_fields(document, rows=rows, rank=rank),
-            rank=int(document["rank"]),
-            draw=Draw.from_json(document),
-            promise=promise,
-        )
+            **floors.floor_claim_fields(
+                document, rows=draw.bag_size, rank=int(section["bag_rank"])
+            ),
+        }
+        rank, promise = int(document["rank"]), None
+        if section["min_eigenvalue"] is not None:
+            bounds = float(section["min_eigenvalue"]), float(section["feature_bound"])
+            label_range = fields["facts"].label_range
+            promise = Theorem2(draw.rows, label_range, *bounds, rank, draw.bag_size)
+        if (promise is not None) != (fields["accountant"] == "paper"):
+            raise ValueError("Theorem 2 and its promise go together")
+        return SampledWtdFlagClaim(**fields, rank=rank, draw=draw, promise=promise)
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
-        return super().table_schemas(release) | {"bags": MEMBERS}
+        return super().table_schemas(release) | {"bags": bagging.MEMBERS}
 
     def label_model(self, release: Release) -> SketchedLabels:
-        return sketched_labels(release)
+        return floors.sketched_labels(release)
 
     def describe(self, document: Document) -> Description:
         return describe_floor(document) + describe_draw(document)
@@ -660,7 +544,7 @@ class SampledWtdFlag(Mechanism):
 
     def check(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
-        yield from check_members(release.files["bags"], claim.draw)
+        yield from bagging.check_members(release.files["bags"], claim.draw)
         if not 0 <= (claim.facts.features or 0) <= min(claim.rank, claim.draw.bag_size):
             yield "certificate: draw.bag_rank is no rank that a bag of these columns can have"
         bound = feature_bound(release.features)
@@ -668,17 +552,17 @@ class SampledWtdFlag(Mechanism):
             yield "certificate: the features may have longer rows than draw.feature_bound"
         if not math.isclose(claim.floor, claim.expected_floor, rel_tol=1e-9):
             yield f"certificate: floor.needed should be {claim.expected_floor:.9g}"
-        yield from check_floor_release(release, claim, scatter=claim.promise is None)
+        yield from floors.check_floor_release(release, claim, scatter=claim.promise is None)
 
     def not_checked(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
-        yield from floor_not_checked(release, scatter=claim.promise is None)
+        yield from floors.floor_not_checked(release, scatter=claim.promise is None)
 
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         """Compare features, ranks, leverages and the law of Z with those of the bags' rows."""
         claim, features = self.claim_from_json(release.certificate), release.features
         rows = BagRows(features, claim.draw)
-        problems = list(check_bag_rows(rows, release, source, engine))
+        problems = list(bagging.check_bag_rows(rows, release, source, engine))
         if problems:
             yield from problems
             return
@@ -718,8 +602,8 @@ class SampledWtdFlag(Mechanism):
 
     def account(self, question: AccountQuestion) -> Document:
         """Return the smallest private bag, or what bags of one size cost."""
-        account.check_bags(question)
-        residual_ms = account.needed_field(self.name, question, "residual_ms")
+        bagging.account_chance(question)
+        question.needed("residual_ms")
         known = (question.leverage_factor or question.max_leverage) is not None
         if known and question.features is None:
             raise InputError("`leverage_factor` and `max_leverage` need `features`")
@@ -728,57 +612,46 @@ class SampledWtdFlag(Mechanism):
         if question.max_leverage and question.bag_size is None:
             raise InputError("`max_leverage` is of bags of one size: give `bag_size` with it")
         answers = {"paper": self._account_theorem2(question)}
-        for name in ("exact-worst-case", "exact")[: 1 + known]:
-            answers[name] = self._account_exact(question, residual_ms, public=name == "exact")
-        return account.answer_document(
-            self.name, question, self.account_fields, {"accountants": answers}
+        answers["exact-worst-case"] = self._account_exact(
+            replace(question, leverage_factor=None, max_leverage=None)
         )
+        if known:
+            answers["exact"] = self._account_exact(question)
+        return {"accountants": answers}
 
-    def _account_exact(
-        self, question: AccountQuestion, residual_ms: float, *, public: bool
-    ) -> Document:
+    def _account_exact(self, question: AccountQuestion) -> Document:
         columns, size = question.features, question.bag_size
-        factor = question.leverage_factor if public else None
+        factor, leverage = question.leverage_factor, question.max_leverage
+        labels, residual_ms = question.label_range, question.needed("residual_ms")
         if size is None:
             profile = BagOfSizeProfile(
-                question.label_range, residual_ms, 1, columns, factor, centred=question.centred
+                labels, residual_ms, 1, columns, factor, centred=question.centred
             )
             smallest = calibrate(profile, "bag_size", *question.budget)
-            return account.smallest_bag(question, Answer(smallest))
+            return bagging.account_smallest(question, Answer(smallest))
         if columns is not None and (problem := spans_labels(size, columns)):
-            answer = account.bag_costs(question, NonPrivate()) | {"max_bags": 0, "reason": problem}
-            if "unconditional" in answer:
-                answer["unconditional"]["delta"] = account.bag_chance(question)
-            return answer
-        leverage = question.max_leverage if public else None
+            return bagging.account_costs(question, NonPrivate(), problem) | {"max_bags": 0}
         if factor is not None and columns is not None:
             leverage = min(1.0, factor * columns / size)
-        facts = DatasetBounds(size, question.label_range, columns, leverage, question.centred)
-        return account.bag_costs(question, SketchProfile(facts, 1, residual_ms * size))
+        facts = DatasetBounds(size, labels, columns, leverage, question.centred)
+        return bagging.account_costs(question, SketchProfile(facts, 1, residual_ms * size))
 
     def _account_theorem2(self, question: AccountQuestion) -> Document:
-        eigenvalue, bound = question.min_eigenvalue, question.feature_bound
-        if eigenvalue is None or bound is None or question.features is None:
-            fields = ("min_eigenvalue", "feature_bound", "features")
-            missing = [f"`{name}`" for name in fields if getattr(question, name) is None]
+        names = ("min_eigenvalue", "feature_bound", "features")
+        missing = [f"`{name}`" for name in names if getattr(question, name) is None]
+        if missing:
             return {"reason": f"Theorem 2 needs {', '.join(missing)}"}
-        theorem = Theorem2(
-            question.rows,
-            question.label_range,
-            eigenvalue,
-            bound,
-            question.features,
-            question.bag_size or 2,
-        )
-        if question.bag_size is None:
-            return account.smallest_bag(question, theorem.min_bag_size(*question.budget))
-        return account.theorem_costs(question, theorem)
+        eigenvalue, bound, columns = (question.needed(name) for name in names)
+        rows, labels, size = question.rows, question.label_range, question.bag_size
+        theorem = Theorem2(rows, labels, eigenvalue, bound, columns, size or 2)
+        if size is None:
+            return bagging.account_smallest(question, theorem.min_bag_size(*question.budget))
+        reason = theorem.epsilon(question.delta).reason or theorem.answer(question.epsilon).reason
+        return bagging.account_costs(question, theorem, reason)
 
 
 # ---- the steps of a run
 
-_KEPT_SLOPES = 1 << 24
-"""Slopes of bags that may stay in memory between two looks: 256 MiB with their errors."""
 _EIGENVALUE_ROUNDING = 1e-11
 """Of eigenvalues, relative to the trace; far above what doubles lose."""
 
@@ -797,7 +670,6 @@ class LabelledBags:
         self._claim, self._features, self._labels = claim, features, labels
         self._rows, self._values = rows, values
         self._fits: list[BagFits] = []
-        self._keeps_fits = claim.bags * len(features.names) <= _KEPT_SLOPES
         self._place = {column: at for at, column in enumerate(features.kept_columns)}
 
     def __repr__(self) -> str:
@@ -807,69 +679,39 @@ class LabelledBags:
         """Check every bag's public facts again and establish the floor under them all (step 6)."""
         promise = self._claim.promise
         if promise is None:
-            return establish_floor(self._claim, self.smallest(engine), self._labels, randomness)
-        self._residual_bounds(engine)
+            residuals = self.smallest(engine)
+            return floors.establish_floor(self._claim, residuals, self._labels, randomness)
+        self._fit_bags(engine)
         check_eigenvalue(promise.min_eigenvalue, self._features, self._labels, source, engine)
         return FloorOutcome()
 
     def smallest(self, engine: Engine) -> list[ExactLeastSquares]:
-        """Return exact residuals of the bags one of which has the smallest, whichever it is.
+        """Return exact residuals of some bags, among them the one that has the smallest.
 
         A residual that is surely no smaller than another is not needed: where many are 0, one is.
         """
-        low, high = self._residual_bounds(engine)
-        smallest: list[ExactLeastSquares] = []
+        low, high = self._fit_bags(engine)
         doubtful = np.flatnonzero(low <= high.min())
+        residuals: list[ExactLeastSquares] = []
+        least: Fraction | None = None
         for bag in doubtful[np.argsort(high[doubtful], kind="stable")]:
-            if smallest and Fraction(low[bag]) ** 2 >= smallest[0].square_high:
+            if least is not None and Fraction(low[bag]) ** 2 >= least:
                 continue
-            factor = bag_factor(self._features, self._rows.bag(bag))
-            smallest.append(self._residual(factor, bag))
-            smallest.sort(key=lambda residual: residual.square_high)
-            least = smallest[0]
-            smallest = [least, *(r for r in smallest[1:] if r.square_low < least.square_high)]
-        return smallest
+            residual = self._residual(bag_factor(self._features, self._rows.bag(bag)), bag)
+            residuals.append(residual)
+            least = residual.square_high if least is None else min(least, residual.square_high)
+        return residuals
 
-    def _residual_bounds(self, engine: Engine) -> tuple[Reals, Reals]:
-        """Return bounds of the root of every bag's residual; public facts are checked again."""
-        claim = self._claim
-        low, high = np.empty(claim.bags), np.empty(claim.bags)
-        with engine.progress("residuals of bags", claim.bags) as advance:
-            for block in self._blocks():
+    def _fit_bags(self, engine: Engine) -> tuple[Reals, Reals]:
+        """Fit every bag, check its public facts again, and return bounds of its σ."""
+        self._fits, bags = [], self._claim.bags
+        with engine.progress("residuals of bags", bags) as advance:
+            for block in bag_blocks(self._rows, self._features, self._claim.draw.bag_size):
                 self._check_facts(block)
-                fits = self._fit(block)
-                low[block.numbers], high[block.numbers] = fits.low, fits.high
-                if self._keeps_fits:
-                    self._fits.append(fits)
+                self._fits.append(self._fit(block))
                 advance(block.bags)
-        return low, high
-
-    def draw(
-        self, added_variance: float, grid: int, randomness: Randomness
-    ) -> Iterator[tuple[Reals, Reals]]:
-        """Yield one aggregate of every bag, block by block: Z of integer columns, and t (step 7).
-
-        The secret weights and Z come from ordinary floating point: they do not depend on labels.
-        Labels leave through `sample_rounded` alone.
-        """
-        labels = self._labels
-        centre = labels.centre if self._features.intercept else 0
-        for number, block in enumerate(self._blocks()):
-            fits = self._fits[number] if self._keeps_fits else self._fit(block)
-            design = stacked_design(self._features, block.rows, block.bags)
-            weights = randomness.features.standard_normal(design.shape[:2])
-            total = (weights[:, None, :] @ design)[:, 0]
-            codes = rounded_noise.sample_rounded(
-                *means(total, fits.slope, fits.slope_error, centre),
-                std_bounds(fits, added_variance, labels),
-                grid - labels.exponent,
-                randomness,
-                self._exact(block, total, added_variance),
-            )
-            yield total, np.ldexp(codes, labels.exponent)
-
-    def _blocks(self) -> Iterator[BagBlock]:
-        return bag_blocks(self._rows, self._features, self._claim.draw.bag_size)
+        low = np.concatenate([fits.low for fits in self._fits])
+        return low, np.concatenate([fits.high for fits in self._fits])
 
     def _check_facts(self, block: BagBlock) -> None:
         """Refuse bags of which the plan's facts do not hold."""
@@ -877,7 +719,7 @@ class LabelledBags:
         same = (
             block.ranks.max() <= (facts.features or 0)
             and inflation_for(float(block.error_bounds.max())) <= facts.inflation
-            and (facts.max_leverage is None or block.leverages.max() <= facts.max_leverage)
+            and (facts.max_leverage is None or block.leverages().max() <= facts.max_leverage)
         )
         if not same:
             raise PlanError(OTHER_FEATURES)
@@ -890,18 +732,46 @@ class LabelledBags:
             slope, error = np.zeros_like(fits.slope[bag]), np.zeros_like(fits.slope[bag])
             columns = self._columns(factor)
             slope[columns], error[columns] = residual.coefficients(), residual.coefficient_errors()
-            fits.put(bag, slope, error, root_bounds(residual.square_low, residual.square_high))
+            root = floors.root_bounds(residual.square_low, residual.square_high)
+            fits.put(bag, slope, error, root)
         return fits
 
-    def _exact(self, block: BagBlock, total: Reals, added_variance: float) -> rounded_noise.Exact:
+    def draw(
+        self, added_variance: float, grid: int, randomness: Randomness
+    ) -> Iterator[tuple[Reals, Reals]]:
+        """Yield one aggregate of every bag, block by block: Z of integer columns, and t (step 7).
+
+        The secret weights and Z come from ordinary floating point: they do not depend on labels.
+        Labels leave through `sample_rounded` alone.
+        """
+        labels, features = self._labels, self._features
+        centre = labels.centre if features.intercept else 0
+        added = math.ldexp(added_variance, -2 * labels.exponent)
+        blocks = self._rows.blocks(bags_at_once(features, self._claim.draw.bag_size))
+        for (numbers, encoded), fits in zip(blocks, self._fits, strict=True):
+            design = stacked_design(features, encoded, numbers.stop - numbers.start)
+            weights = randomness.features.standard_normal(design.shape[:2])
+            total = (weights[:, None, :] @ design)[:, 0]
+            codes = rounded_noise.sample_rounded(
+                *floors.means(total, fits.slope, fits.slope_error, centre),
+                std_bounds(fits, added),
+                grid - labels.exponent,
+                randomness,
+                self._exact(numbers.start, total, added_variance),
+            )
+            yield total, np.ldexp(codes, labels.exponent)
+
+    def _exact(self, first: int, total: Reals, added_variance: float) -> rounded_noise.Exact:
         """Return the law of a bag's label to any precision, for the rare draw in doubt."""
 
         @cache
         def law(bag: int) -> rounded_noise.Exact:
-            factor = bag_factor(self._features, block.bag(bag))
-            residual = self._residual(factor, block.numbers.start + bag)
-            sampler = AggregateLabelSampler(
-                residual, self._labels, added_variance, self._features.intercept
+            factor = bag_factor(self._features, self._rows.bag(first + bag))
+            sampler = floors.AggregateLabelSampler(
+                self._residual(factor, first + bag),
+                self._labels,
+                added_variance,
+                self._features.intercept,
             )
             return sampler.exact_at(total[bag : bag + 1, self._columns(factor)])
 
@@ -917,9 +787,8 @@ class LabelledBags:
         return ExactLeastSquares(factor, sums.result())
 
 
-def std_bounds(fits: BagFits, added_variance: float, labels: LabelGrid) -> tuple[Reals, Reals]:
+def std_bounds(fits: BagFits, added: float) -> tuple[Reals, Reals]:
     """Return √(σ² + added) of every bag in label codes, rounded down and up."""
-    added = math.ldexp(added_variance, -2 * labels.exponent)
     down, up = np.sqrt(np.square(fits.low) + added), np.sqrt(np.square(fits.high) + added)
     return down * (1 - 2.0**-50), up * (1 + 2.0**-50)
 
@@ -931,19 +800,6 @@ def check_eigenvalue(
     gram, moments = engine.run_pass(
         "label sums", source, GramAccumulator(features), LabelCrossProducts(features, labels)
     )
-    # `not >=` rather than `<`, so that a result that is no number is refused as well
-    if not smallest_eigenvalue(gram, moments, features, labels) >= gram.rows * least:
-        raise PlanError(
-            "the promised smallest eigenvalue does not hold for these labels and features; "
-            "promise less, or use the accountant exact (this refusal tells one bit about the "
-            "labels)"
-        )
-
-
-def smallest_eigenvalue(
-    gram: FeatureGram, moments: LabelMoments, features: FeatureMap, labels: LabelGrid
-) -> float:
-    """Return a lower bound of σ_min([X|y])² in design and label units."""
     kept = list(features.kept_columns)
     scales = np.append(features.kept_scales, math.ldexp(1.0, labels.exponent))
     matrix = np.empty((len(scales), len(scales)))
@@ -951,4 +807,12 @@ def smallest_eigenvalue(
     matrix[-1, :-1] = matrix[:-1, -1] = moments.cross[kept].astype(np.float64)
     matrix[-1, -1] = float(moments.square)
     matrix *= np.outer(scales, scales)
-    return float(np.linalg.eigvalsh(matrix)[0] - _EIGENVALUE_ROUNDING * np.trace(matrix))
+    # a lower bound of σ_min([X|y])² in design and label units
+    smallest = np.linalg.eigvalsh(matrix)[0] - _EIGENVALUE_ROUNDING * np.trace(matrix)
+    # `not >=` rather than `<`, so that a result that is no number is refused as well
+    if not smallest >= gram.rows * least:
+        raise PlanError(
+            "the promised smallest eigenvalue does not hold for these labels and features; "
+            "promise less, or use the accountant exact (this refusal tells one bit about the "
+            "labels)"
+        )

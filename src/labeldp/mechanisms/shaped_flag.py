@@ -53,7 +53,6 @@ from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.person_norms import PersonScan, largest_person_norms
 from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.account import answer_document, needed_field
 from labeldp.mechanisms.base import (
     CONTRADICTION,
     OTHER_FEATURES,
@@ -857,7 +856,7 @@ class ShapedFlag(Mechanism):
         if columns is None and asked != RADIAL and question.delta > 0:
             law = NOISE_LAWS[GAUSSIAN]  # the size of radial noise depends on the columns
         else:
-            needed = needed_field(self.name, question, "features")
+            needed = question.needed("features")
             law = choose_noise(asked, *question.budget, share, needed)
         aggregate_cost, residual_cost = law.split(*question.budget, share)
         std = law.needed_std(question.width, aggregate_cost, columns or 0)
@@ -876,7 +875,7 @@ class ShapedFlag(Mechanism):
             answer["isotropic_error"] = (
                 None if leverage is None else std * math.sqrt(columns * leverage / question.rows)
             )
-        return answer_document(self.name, question, ("features", "max_leverage"), answer)
+        return answer
 
 
 # ---- the steps of a run

@@ -11,7 +11,8 @@ Plan (features only)
     2. choose the number of aggregates m                                      -> choose_bags
     3. calibrate the residual floor that m aggregates need at (ε, δ)          -> needed_floor
 Run (one pass over the labels)
-    4. exact XᵀX, Xᵀy and yᵀy; check features, leverage and persons again      -> run
+    4. exact XᵀX, Xᵀy and yᵀy; check features, leverage and persons again
+                                                                 -> _sums, _check_public_facts
     5. establish the floor: measure σ with noise, add what is missing as noise -> establish_floor
     6. sample aggregated features Z = G·R; they do not depend on labels        -> draw_aggregates
     7. sample aggregated labels N(Z·β̂, σ² + added), exactly rounded            -> draw_aggregates
@@ -27,10 +28,9 @@ step 5, is the guarantee (`accounting.sketch`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -49,50 +49,20 @@ from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.leverage import Leverage, LeverageScan
+from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.person_norms import PersonScan, PersonSums
-from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.account import needed_field
+from labeldp.mechanisms import residual_floor as floors
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_design, other_table
-from labeldp.mechanisms.description import (
-    Description,
-    Document,
-    describe_floor,
-    describe_person,
-    number,
-)
+from labeldp.mechanisms.description import Description, Document, describe_floor, describe_person
 from labeldp.mechanisms.design_summary import (
     DesignSummary,
     inflation_for,
     most_rows,
     person_notes,
 )
-from labeldp.mechanisms.forecast import (
-    forecast,
-    mean_excess,
-    relative_excess,
-    sketched_error,
-)
-from labeldp.mechanisms.notes import Note
-from labeldp.mechanisms.options import (
-    AccountQuestion,
-    PlanRequest,
-    WtdFlagOptions,
-    aggregates_in,
-)
-from labeldp.mechanisms.residual_floor import (
-    AggregateLabelSampler,
-    FloorClaim,
-    FloorParameters,
-    check_floor_release,
-    claimed_floor,
-    establish_floor,
-    floor_claim_fields,
-    floor_mode,
-    floor_not_checked,
-    sketched_labels,
-)
+from labeldp.mechanisms.forecast import forecast, mean_excess, relative_excess, sketched_error
+from labeldp.mechanisms.options import AccountQuestion, PlanRequest, WtdFlagOptions, aggregates_in
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
@@ -105,6 +75,7 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Reals = NDArray[np.float64]
+Request = PlanRequest[WtdFlagOptions]
 
 MOST_PUBLISHED_BAGS = 10**7
 """Largest number of aggregates in a release."""
@@ -122,7 +93,7 @@ _PERSON_BASIS = "; for as many labels at once as a person has rows, wherever the
 
 
 @dataclass(frozen=True)
-class WtdFlagClaim(FloorClaim):
+class WtdFlagClaim(floors.FloorClaim):
     """`bags` aggregates of a table whose residual sum of squares is at least `floor`."""
 
     mechanism: ClassVar[str] = "wtd-flag"
@@ -146,6 +117,9 @@ class WtdFlagClaim(FloorClaim):
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:
         """Return (σ² + s²)·d/(m−d−1) over the rows, with σ² as it was measured (theory §6)."""
         measured, bounds = self.residual_ms(outcome)
+        residual = "bounds for any residual that the label range allows"
+        if measured is not None:
+            residual = "the residual as floor.measured shows it"
         return sketched_error(
             self.facts.features or 0,
             self.bags,
@@ -153,24 +127,17 @@ class WtdFlagClaim(FloorClaim):
             width=self.facts.width,
             residual_ms=measured,
             noise_ms=(outcome.added_variance if outcome else 0.0) / self.facts.rows,
-            basis="the residual as floor.measured shows it, and floor.added_variance"
-            if measured is not None
-            else "bounds for any residual that the label range allows, and floor.added_variance",
+            basis=f"{residual}, and floor.added_variance",
         )
 
     def extent(self, design: int, raw: int) -> tuple[int, int]:
         rows, columns = super().extent(design, raw)
         return (design + 1 if self.compact else rows), columns
 
-    def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:
-        """Return the deviation of the added noise, beside what secret weights do."""
-        return None if outcome is None else math.sqrt(outcome.added_variance)
-
     def to_json(self) -> Document:
+        basis = _BASIS[self.accountant] + ("" if self.person is None else _PERSON_BASIS)
         return {
-            **self.common_fields(
-                _BASIS[self.accountant] + ("" if self.person is None else _PERSON_BASIS)
-            ),
+            **self.common_fields(basis),
             "form": "compact" if self.compact else "rows",
             "bag_size": self.facts.rows,
             "rows": self.facts.rows,
@@ -193,42 +160,23 @@ _LEAST_GAIN = 4e-3
 """Four times the aggregates must reduce the forecast error by this share to be worth the file."""
 
 
-def profile_under(floor: FloorParameters, bags: int, residual_ss: float) -> PrivacyProfile:
+def profile_under(floor: floors.FloorParameters, bags: int, residual_ss: float) -> PrivacyProfile:
     """Return the accountant's profile, for as many labels at once as a person may have."""
     profile = ACCOUNTANTS[floor.accountant](floor.facts, bags, residual_ss, floor.measurement)
     return profile if floor.labels == 1 else profile.group(floor.labels)
 
 
-def needed_floor(floor: FloorParameters, bags: int, *, certified: bool = True) -> float:
+def needed_floor(floor: floors.FloorParameters, bags: int, *, certified: bool = True) -> float:
     """Return the residual sum of squares, own and added, that so many aggregates need (step 3)."""
     profile = profile_under(floor, bags, 1.0)
     return calibrate(profile, "floor", floor.epsilon, floor.delta, certified=certified)
 
 
-def max_bags(
-    accountant: str, facts: DatasetBounds, floor: float, epsilon: float, delta: float
-) -> Answer:
-    """Return the most aggregates under a floor, and why there are none if there are none."""
-    if accountant == "paper":
-        promise = Theorem1(facts.rows, facts.label_range, floor / facts.rows)
-        return promise.max_bags(epsilon, delta)
-    bags = calibrate(ACCOUNTANTS[accountant](facts, 1, floor, None), "bags", epsilon, delta)
-    reason = (
-        f"one label can move the residual norm by {facts.width:g}, and the floor on that norm is "
-        f"{math.sqrt(floor):g}: not even one bag has ε = {epsilon:g}, δ = {delta:g}"
-    )
-    return Answer(bags, "" if bags else reason)
-
-
-def most_bags_in(megabytes: float, columns: int) -> int:
-    """Return the most aggregates that a file of this size can hold."""
-    return min(MOST_PUBLISHED_BAGS, aggregates_in(megabytes, columns))
-
-
-def choose_bags(floor: FloorParameters, megabytes: float, *, compact: bool = False) -> int:
+def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: bool = False) -> int:
     """Return how many aggregates to publish (step 2)."""
-    rank, smallest = floor.rank, floor.rank + 2
-    most = MOST_PUBLISHED_BAGS if compact else most_bags_in(megabytes, rank)
+    rank, smallest, most = floor.rank, floor.rank + 2, MOST_PUBLISHED_BAGS
+    if not compact:
+        most = min(most, aggregates_in(megabytes, rank))
     if most < smallest:
         raise PlanError(
             f"a file of this size holds {most} aggregates, but a fit of {rank} columns needs "
@@ -255,7 +203,7 @@ def choose_bags(floor: FloorParameters, megabytes: float, *, compact: bool = Fal
     return bags
 
 
-def _most_without_noise(floor: FloorParameters) -> int:
+def _most_without_noise(floor: floors.FloorParameters) -> int:
     """Return the most aggregates under the guessed residual, without added noise."""
     residual_ss = floor.facts.rows * floor.residual_ms
     if floor.measurement is not None:
@@ -267,7 +215,7 @@ def _most_without_noise(floor: FloorParameters) -> int:
     return int(calibrate(profile_under(floor, 1, residual_ss), "bags", floor.epsilon, floor.delta))
 
 
-def _expected_error(floor: FloorParameters, bags: int) -> float:
+def _expected_error(floor: floors.FloorParameters, bags: int) -> float:
     """Return the mean squared error of a fit if the residual mean square is as guessed."""
     needed = needed_floor(floor, bags, certified=False)  # only the chosen floor must be certified
     noise = floor.added(needed, floor.facts.rows) / floor.facts.rows
@@ -292,9 +240,9 @@ class WtdFlag(Mechanism):
 
     # ---- planning
 
-    def check_request(self, request: PlanRequest[WtdFlagOptions], source: Source) -> None:
+    def check_request(self, request: Request, source: Source) -> None:
         super().check_request(request, source)
-        floor_mode(request.options, request.accountant)
+        floors.floor_mode(request.options, request.accountant)
         if source.person is not None and request.accountant == "paper":
             raise PlanError(
                 "the paper's theorem speaks of one label, not of all rows of a person together; "
@@ -302,52 +250,57 @@ class WtdFlag(Mechanism):
             )
 
     def plan(
-        self,
-        request: PlanRequest[WtdFlagOptions],
-        design: DesignSummary,
-        source: Source,
-        engine: Engine,
+        self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Choose the number of aggregates and the floor that they need; no label is read."""
         self.check_request(request, source)
         options, facts = request.options, design.facts
-        mode = floor_mode(options, request.accountant)
         design.check_residual_left()
         person = most_rows(design.features, source, engine)
-        parameters = FloorParameters(
+        parameters = floors.FloorParameters(
             facts,
             request.epsilon,
             request.delta,
             request.accountant,
-            mode,
+            floors.floor_mode(options, request.accountant),
             options.residual_ms or options.residual(facts.width),
             person.rows if person else 1,
         )
         rank = parameters.rank
         megabytes = options.megabytes(facts.rows * (len(design.features.columns) + 1))
         bags = options.bags or choose_bags(parameters, megabytes, compact=options.compact)
-        self._check_bags(bags, rank, options)
-        floor = claimed_floor(
+        if bags > MOST_PUBLISHED_BAGS:
+            raise PlanError(
+                f"{bags:,} aggregates are too many; ask for {MOST_PUBLISHED_BAGS:,} at most "
+                "(`bags`)"
+            )
+        if options.compact and bags <= rank + 1:
+            raise PlanError(
+                f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for "
+                "more (`bags`), or leave `compact` out"
+            )
+        floor = floors.claimed_floor(
             needed_floor(parameters, bags),
             facts.rows,
             options.residual_ms,
             whose=f"{bags} aggregates",
             cure="ask for fewer (`bags`)",
         )
+        claim = WtdFlagClaim(
+            request.accountant,
+            request.epsilon,
+            request.delta,
+            bags,
+            floor,
+            parameters.mode,
+            parameters.measurement,
+            facts,
+            options.compact,
+            person=person,
+        )
         return MechanismPlan(
             self,
-            WtdFlagClaim(
-                request.accountant,
-                request.epsilon,
-                request.delta,
-                bags,
-                floor,
-                mode,
-                parameters.measurement,
-                facts,
-                options.compact,
-                person=person,
-            ),
+            claim,
             design.features,
             design.labels,
             design.feature_sums,
@@ -359,40 +312,11 @@ class WtdFlag(Mechanism):
                 added_variance=parameters.added(floor, facts.rows),
                 residual_source="stated" if options.residual_ms else options.residual_source,
             ),
-            (
-                *design.notes,
-                *self._size_note(options, bags, rank, megabytes),
-                *person_notes(person),
-            ),
+            (*design.notes, *person_notes(person)),
             design.factor,
         )
 
-    def _check_bags(self, bags: int, rank: int, options: WtdFlagOptions) -> None:
-        if bags > MOST_PUBLISHED_BAGS:
-            raise PlanError(
-                f"{bags:,} aggregates are too many; ask for {MOST_PUBLISHED_BAGS:,} at most "
-                "(`bags`)"
-            )
-        if options.compact and bags <= rank + 1:
-            raise PlanError(
-                f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for "
-                "more (`bags`), or leave `compact` out"
-            )
-
-    def _size_note(
-        self, options: WtdFlagOptions, bags: int, rank: int, megabytes: float
-    ) -> Iterator[Note]:
-        """Say so if the file's size, not the data, limits the number of aggregates."""
-        asked = options.bags or options.max_megabytes or options.compact
-        if not asked and bags >= most_bags_in(megabytes, rank):
-            yield Note(
-                f"the file is kept to {number(megabytes)} MB, which more aggregates would exceed: "
-                "allow more with `max_megabytes`, or publish with `compact=True`, where their "
-                "number is free",
-                Note.NOISE,
-            )
-
-    def least_added_mse(self, request: PlanRequest[WtdFlagOptions], design: DesignSummary) -> float:
+    def least_added_mse(self, request: Request, design: DesignSummary) -> float:
         """Return what infinitely many aggregates add: equal noise in all directions (theory §8).
 
         Fewer aggregates need less of a floor, but not in proportion, so they add more (theory §6).
@@ -417,43 +341,27 @@ class WtdFlag(Mechanism):
         )
         randomness.spend()
         gram, moments, persons = self._sums(plan, source, engine)
-        plan.check_feature_sums(gram.digest())
-        factor = plan.factor
-        if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
-            factor = verified_cholesky(gram, features)  # the plan came from a file, or was edited
-        # Equal sums do not suffice: tables with equal sums may differ in leverage and persons.
-        leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
-        check_facts(claim, features, factor, leverage)
-        person = most_rows(features, source, engine, persons)
-        if person is not None and person.rows > claim.protected:
-            raise PlanError(OTHER_FEATURES)
+        factor = self._check_public_facts(plan, gram, persons, source, engine)
         # From here on labels matter, through σ² and β̂ alone.
         residual = ExactLeastSquares(factor, moments)
-        outcome = establish_floor(claim, [residual], labels, randomness)
-        sampler = AggregateLabelSampler(
+        outcome = floors.establish_floor(claim, [residual], labels, randomness)
+        sampler = floors.AggregateLabelSampler(
             residual, labels, outcome.added_variance, features.intercept
         )
         grid = rounded_noise.grid_for(math.sqrt(claim.floor))
         schema = aggregate_schema(features, source.label or "label")
-        draw: Callable[..., Generator[Aggregates, None, None]] = (
-            draw_compact
-            if claim.compact
-            else partial(draw_aggregates, threads=thread_count(engine.threads))
-        )
-        blocks = draw(
-            factor,
-            sampler,
-            bags=claim.bags,
-            scales=features.kept_scales,
-            grid=grid,
-            randomness=randomness,
-        )
+        if claim.compact:
+            blocks = draw_compact(factor, sampler, claim.bags, grid, randomness)
+        else:
+            threads = thread_count(engine.threads)
+            blocks = draw_aggregates(factor, sampler, claim.bags, grid, randomness, threads)
 
         def batches() -> Generator[pa.RecordBatch, None, None]:
             with closing(blocks), engine.progress("aggregates", claim.bags) as advance:
-                for block in blocks:
-                    yield aggregate_batch(schema, block.features, block.labels)
-                    advance(len(block.labels))
+                for design, drawn in blocks:
+                    design *= features.kept_scales
+                    yield aggregate_batch(schema, design, drawn)
+                    advance(len(drawn))
 
         return plan.pending_release(
             source, randomness, grid=grid, schema=schema, batches=batches(), outcome=outcome
@@ -471,18 +379,47 @@ class WtdFlag(Mechanism):
             return *engine.run_pass("label sums", source, *sums), None
         return engine.run_pass("label sums", source, *sums, PersonScan(plan.features))
 
+    def _check_public_facts(
+        self,
+        plan: MechanismPlan,
+        gram: FeatureGram,
+        persons: PersonSums | None,
+        source: Source,
+        engine: Engine,
+    ) -> VerifiedCholesky:
+        """Return the factor; refuse a table in which the facts that the claim rests on fail."""
+        claim, features, factor = plan.claim, plan.features, plan.factor
+        assert isinstance(claim, WtdFlagClaim)
+        plan.check_feature_sums(gram.digest())
+        if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
+            factor = verified_cholesky(gram, features)  # the plan came from a file, or was edited
+        # Equal sums do not suffice: tables with equal sums may differ in leverage and persons.
+        leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
+        person, facts = most_rows(features, source, engine, persons), claim.facts
+        holds = (
+            factor.rows == facts.rows
+            and factor.kept == features.kept_columns
+            and factor.rank == facts.features
+            and inflation_for(factor.error_bound) <= facts.inflation
+            and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
+            and (person is None or person.rows <= claim.protected)
+        )
+        if not holds:
+            raise PlanError(OTHER_FEATURES)
+        return factor
+
     # ---- reading a release
 
     def claim_from_json(self, document: Document) -> WtdFlagClaim:
         rows, rank = int(document["rows"]), int(document["rank"])
         return WtdFlagClaim(
             **read_common_fields(document),
-            **floor_claim_fields(document, rows=rows, rank=rank),
+            **floors.floor_claim_fields(document, rows=rows, rank=rank),
             compact=document["form"] == "compact",
         )
 
     def label_model(self, release: Release) -> SketchedLabels:
-        return sketched_labels(release)
+        return floors.sketched_labels(release)
 
     def describe(self, document: Document) -> Description:
         return describe_floor(document) + describe_person(document)
@@ -491,14 +428,14 @@ class WtdFlag(Mechanism):
 
     def check(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
-        yield from check_floor_release(release, claim, scatter=True)
+        yield from floors.check_floor_release(release, claim, scatter=True)
 
     def not_checked(self, release: Release) -> Iterator[str]:
-        yield from floor_not_checked(release, scatter=True)
+        yield from floors.floor_not_checked(release, scatter=True)
 
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         """Compare rows, columns, leverage, persons and the law of Z with the table's."""
-        certificate, features = release.certificate, release.features
+        claim, features = self.claim_from_json(release.certificate), release.features
         gram = engine.run_pass("feature sums", source, GramAccumulator(features))
         if (problem := other_table(release, gram)) is not None:
             yield problem
@@ -508,12 +445,12 @@ class WtdFlag(Mechanism):
             yield "the released columns are not independent in the table"
             return
         largest = engine.run_pass("leverages", source, LeverageScan(features, factor)).maximum
-        claimed = certificate["max_leverage"]
+        claimed = claim.facts.max_leverage
         if claimed is not None and claimed < largest:
             yield f"the largest leverage is {largest:.6g}, the certificate says {claimed:.6g}"
-        if certificate["inflation"] < inflation_for(factor.error_bound):
+        if claim.facts.inflation < inflation_for(factor.error_bound):
             yield "the certificate's inflation is too small for these features"
-        claim, person = self.claim_from_json(certificate), most_rows(features, source, engine)
+        person = most_rows(features, source, engine)
         if person is not None and person.rows > claim.protected:
             yield f"a person has {person.rows} rows, the certificate says {claim.protected} at most"
         yield from check_design(release, factor)
@@ -522,7 +459,7 @@ class WtdFlag(Mechanism):
 
     def account(self, question: AccountQuestion) -> Document:
         """Return the most aggregates under a floor, or what a number of them costs."""
-        residual_ms = needed_field(self.name, question, "residual_ms")
+        floor = question.rows * question.needed("residual_ms")
         if (question.max_leverage is None) != (question.features is None):
             raise InputError("`max_leverage` and `features` go together: give both or neither")
         facts = DatasetBounds(
@@ -532,68 +469,39 @@ class WtdFlag(Mechanism):
             question.max_leverage,
             question.centred,
         )
-        answers = {
-            name: self._account_by(name, facts, question, question.rows * residual_ms)
-            for name in ACCOUNTANTS
-            if name != "exact" or question.max_leverage is not None
-        }
-        return {
-            "mechanism": self.name,
-            "rows": question.rows,
-            "label_range": list(question.label_range),
-            "residual_ms": residual_ms,
-            "epsilon": question.epsilon,
-            "delta": question.delta,
-            "bags": question.bags,
-            "max_leverage": question.max_leverage,
-            "features": question.features,
-            "accountants": answers,
-        }
+        answers = {}
+        for name in ACCOUNTANTS:
+            if name != "exact" or question.max_leverage is not None:
+                answers[name] = self._account_by(name, facts, floor, question)
+        return {"accountants": answers}
 
     def _account_by(
-        self, accountant: str, facts: DatasetBounds, question: AccountQuestion, floor: float
+        self, accountant: str, facts: DatasetBounds, floor: float, question: AccountQuestion
     ) -> Document:
+        profile = ACCOUNTANTS[accountant](facts, question.bags or 1, floor)
+        if question.bags is not None:
+            epsilon, delta = epsilon_at(profile, question.delta), profile.delta(question.epsilon)
+            answer = {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta.upper}
+            if math.isfinite(epsilon):
+                return answer
+        if isinstance(profile, Theorem1):
+            most = profile.max_bags(*question.budget)
+        else:
+            most = Answer(calibrate(profile, "bags", *question.budget))
+        reason = most.reason
+        if not most.value and not reason:
+            reason = (
+                f"one label can move the residual norm by {facts.width:g}, and the floor on that "
+                f"norm is {math.sqrt(floor):g}: not even one bag has ε = {question.epsilon:g}, "
+                f"δ = {question.delta:g}"
+            )
         if question.bags is None:
-            most = max_bags(accountant, facts, floor, *question.budget)
-            return {"max_bags": most.value} | ({"reason": most.reason} if most.reason else {})
-        profile = ACCOUNTANTS[accountant](facts, question.bags, floor)
-        epsilon = epsilon_at(profile, question.delta)
-        delta = profile.group(1).delta(question.epsilon).upper
-        if math.isfinite(epsilon):
-            return {"epsilon": epsilon, "delta": delta}
-        reason = max_bags(accountant, facts, floor, *question.budget).reason
+            return {"max_bags": most.value} | ({"reason": reason} if reason else {})
         none = f"no ε is enough for {question.bags} aggregates at δ = {question.delta:g}"
-        return {"epsilon": None, "delta": delta, "reason": reason or none}
+        return answer | {"reason": reason or none}
 
 
-# ---- the steps of a run
-
-
-def check_facts(
-    claim: WtdFlagClaim, features: FeatureMap, factor: VerifiedCholesky, leverage: Leverage
-) -> None:
-    """Refuse a table in which the public facts that the claim rests on do not hold."""
-    facts = claim.facts
-    same = (
-        factor.rows == facts.rows
-        and factor.kept == features.kept_columns
-        and factor.rank == facts.features
-        and inflation_for(factor.error_bound) <= facts.inflation
-        and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
-    )
-    if not same:
-        raise PlanError(OTHER_FEATURES)
-
-
-@dataclass(frozen=True)
-class Aggregates:
-    """Some of the published rows: public."""
-
-    features: Reals
-    """Σ w·x over design columns in the feature map's scales; every column contiguous."""
-    labels: Reals
-    """Σ w·y (+ added noise), on the public grid."""
-
+# ---- drawing aggregates (steps 6 and 7)
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
@@ -610,15 +518,13 @@ def block_rows(columns: int) -> int:
 
 def draw_aggregates(
     factor: VerifiedCholesky,
-    sampler: AggregateLabelSampler,
-    *,
+    sampler: floors.AggregateLabelSampler,
     bags: int,
-    scales: Reals,
     grid: int,
     randomness: Randomness,
     threads: int = 1,
-) -> Generator[Aggregates, None, None]:
-    """Yield `bags` aggregates block by block, drawn ahead by so many threads (steps 6 and 7).
+) -> Generator[tuple[Reals, Reals], None, None]:
+    """Yield `bags` aggregates block by block: Z in integer columns, and t on the public grid.
 
     Aggregates are independent, so blocks can be drawn at the same time. Where a block begins
     depends on the number of columns alone, and its randomness on its place alone: threads change
@@ -627,7 +533,7 @@ def draw_aggregates(
     root = factor.root()
     rows = block_rows(factor.rank + 1)
 
-    def block(place: int) -> Aggregates:
+    def block(place: int) -> tuple[Reals, Reals]:
         streams = randomness.block(place)
         size = min(rows, bags - place * rows)
         normal = streams.features.standard_normal((size, factor.rank))
@@ -636,8 +542,7 @@ def draw_aggregates(
         features = _times_triangle(normal, root)
         # Labels leave here: exactly rounded draws of N(Z·β̂, σ² + added).
         codes = sampler.publish(features, grid, streams)
-        features *= scales
-        return Aggregates(features, np.ldexp(codes, sampler.exponent))
+        return features, np.ldexp(codes, sampler.exponent)
 
     with threadpool_limits(1, "blas"):  # the threads here are enough
         yield from map_in_order(block, range(-(-bags // rows)), min(threads, _MOST_THREADS))
@@ -654,13 +559,11 @@ def _times_triangle(left: Reals, upper: Reals) -> Reals:
 
 def draw_compact(
     factor: VerifiedCholesky,
-    sampler: AggregateLabelSampler,
-    *,
+    sampler: floors.AggregateLabelSampler,
     bags: int,
-    scales: Reals,
     grid: int,
     randomness: Randomness,
-) -> Generator[Aggregates, None, None]:
+) -> Generator[tuple[Reals, Reals], None, None]:
     """Yield the d+1 rows of a compact release: the triangle that QR makes of `bags` aggregates.
 
     G = QT with T the Bartlett factor of a Wishart matrix: χ with m, m−1, … degrees of freedom on
@@ -675,7 +578,7 @@ def draw_compact(
     codes = sampler.publish(features, grid, randomness)
     step, exact = grid - sampler.exponent, sampler.exact_at(features)
     left = rounded_noise.sample_rounded_chi(bags - rank, step, randomness, exact)
-    yield Aggregates(
-        np.vstack([features * scales, np.zeros((1, rank))]),
+    yield (
+        np.vstack([features, np.zeros((1, rank))]),
         np.ldexp(np.append(codes, left), sampler.exponent),
     )

@@ -104,16 +104,9 @@ class Sketched:
     ) -> tuple[Reals, Reals]:
         features, bags = self._plan.features, self._claim.bags
         law = AggregateLabelSampler(self._residual, self._plan.labels, added, features.intercept)
-        blocks = draw_aggregates(
-            self._factor,
-            law,
-            bags=bags * releases,
-            scales=features.kept_scales,
-            grid=self._grid,
-            randomness=randomness,
-        )
-        each = [(block.features, block.labels) for block in blocks]
-        design, labels = (np.concatenate(arrays) for arrays in zip(*each, strict=True))
+        drawn = draw_aggregates(self._factor, law, bags * releases, self._grid, randomness)
+        design, labels = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
+        design *= features.kept_scales
         return design.reshape(releases, bags, -1), labels.reshape(releases, bags)
 
     def read(self, release: Release) -> Observation:
