@@ -289,7 +289,7 @@ def test_account_knows_it() -> None:
     spent = GaussianProfile(10 * 2 / least["moment_std"]).delta(1.0).upper
     assert spent == pytest.approx(1e-5, rel=1e-4)
     assert "moment std" in command(*facts, "--feature-bound", "2").out
-    assert "needs --feature-bound" in command(*facts).error
+    assert "--feature-bound is needed" in command(*facts).error
     assert "--bags does not apply to noisy-moments" in command(*facts, "--bags", "3").error
 
 

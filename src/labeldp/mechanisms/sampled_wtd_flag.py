@@ -516,20 +516,17 @@ class SampledWtdFlag(Mechanism):
 
     def claim_from_json(self, document: Document) -> SampledWtdFlagClaim:
         draw, section = Draw.from_json(document), document["draw"]
-        fields = {
-            **read_common_fields(document),
-            **floors.floor_claim_fields(
-                document, rows=draw.bag_size, rank=int(section["bag_rank"])
-            ),
-        }
-        rank, promise = int(document["rank"]), None
-        if section["min_eigenvalue"] is not None:
-            bounds = float(section["min_eigenvalue"]), float(section["feature_bound"])
-            label_range = fields["facts"].label_range
-            promise = Theorem2(draw.rows, label_range, *bounds, rank, draw.bag_size)
-        if (promise is not None) != (fields["accountant"] == "paper"):
+        common, rank = read_common_fields(document), int(document["rank"])
+        bag_rank = int(section["bag_rank"])
+        floor = floors.floor_claim_fields(document, rows=draw.bag_size, rank=bag_rank)
+        if (section["min_eigenvalue"] is not None) != (common["accountant"] == "paper"):
             raise ValueError("Theorem 2 and its promise go together")
-        return SampledWtdFlagClaim(**fields, rank=rank, draw=draw, promise=promise)
+        promise = None
+        if common["accountant"] == "paper":
+            bounds = float(section["min_eigenvalue"]), float(section["feature_bound"])
+            label_range = floor["facts"].label_range
+            promise = Theorem2(draw.rows, label_range, *bounds, rank, draw.bag_size)
+        return SampledWtdFlagClaim(**common, **floor, rank=rank, draw=draw, promise=promise)
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
         return super().table_schemas(release) | {"bags": bagging.MEMBERS}
