@@ -86,9 +86,9 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "no such file": (lambda place: scan(place / "t.csv"), "no such file or directory; check the"),
     "an empty directory": (lambda place: scan(place), "holds no data files"),
     "an address": (lambda _: scan("https://host/t.csv"), "only local files are read; download"),
-    "list of lists": (lambda _: scan([[1, 2], [3, 4]]), "give its columns names"),
-    "an array": (lambda _: scan(np.zeros((3, 2))), "give its columns names"),
-    "a Series": (lambda _: scan(pd.Series([1.0])), "a Series is one column"),
+    "list of lists": (lambda _: scan([[1, 2], [3, 4]]), "table with named columns"),
+    "an array": (lambda _: scan(np.zeros((3, 2))), "table with named columns"),
+    "a Series": (lambda _: scan(pd.Series([1.0])), "table with named columns"),
     "nothing": (lambda _: scan(None), "NoneType cannot be read as a table; pass a path"),
     "columns of two lengths": (lambda _: scan({"a": [1], "b": [1, 2]}), "lists of one length"),
     "no rows": (lambda _: scan(TABLE.slice(0, 0)), "have no rows"),
@@ -113,7 +113,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: scan(pa.Table.from_arrays([[1], [2]], names=["a", "a"])),
         "several columns",
     ),
-    "scan of a source": (lambda _: scan(scan(TABLE)), "it is a source already"),
+    "scan of a source": (lambda _: scan(scan(TABLE)), "table with named columns"),
     "plan on other rows": (
         lambda _: planned().release(TABLE.slice(0, 200), label="label"),
         "plan again on this table",
@@ -146,7 +146,10 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: fitted().predict(ROWS.drop_columns(["town"])),
         "lack the feature columns 'town'; add them",
     ),
-    "predict of an array": (lambda _: fitted().predict(np.zeros((2, 4))), "give its columns names"),
+    "predict of an array": (
+        lambda _: fitted().predict(np.zeros((2, 4))),
+        "table with named columns",
+    ),
     "model of no file": (lambda _: LinearRegressor.load(None), "`path` must be text or a path"),
     "training frame of sums": (
         lambda _: planned().release(TABLE, label="label").training_frame(),
@@ -171,7 +174,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "several paths": (
         lambda place: scan([place / "a.csv", place / "b.csv"]),
-        "for several files pass their directory or a glob",
+        "pass a path, a directory or a glob",
     ),
     "an open file": (lambda place: scan(_written(place, "a,y\n1,2\n").open()), "pass a path"),
     "range of three": (lambda _: planned(label_range=(0, 5, 10)), "`label_range` must be two"),

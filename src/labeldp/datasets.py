@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 __all__ = ["CENSUS_LEVELS", "CENSUS_RANGE", "census_like", "write_census_like"]
 
@@ -53,11 +52,28 @@ def census_like(
         name: [f"{level:03d}" for level in range(size)] for name, size in CENSUS_LEVELS.items()
     }
     model = np.random.default_rng([seed, 1940])
-    shares = {name: _shares(model, size) for name, size in CENSUS_LEVELS.items()}
-    effects = {name: _effects(model, size) for name, size in CENSUS_LEVELS.items()}
+    shares = {}
+    for name, size in CENSUS_LEVELS.items():
+        # The rarest level of 224 still has about 1 row in 1700.
+        weights = (np.arange(size) + 4.0) ** -0.9
+        shares[name] = np.cumsum(model.permutation(weights / weights.sum()))
+    effects = {name: model.uniform(-3.0, 3.0, size) for name, size in CENSUS_LEVELS.items()}
     for start in range(0, rows, _BATCH):
         stream = np.random.default_rng([seed, 1940, start])
-        yield _batch(stream, min(_BATCH, rows - start), shares, effects, noise, names)
+        count = min(_BATCH, rows - start)
+        age = stream.integers(14, 90, count)
+        score = 25.5 - 0.004 * (age - 45.0) ** 2 + 2.0
+        columns: dict[str, pa.Array] = {"AGE": pa.array(age.astype(np.int16))}
+        for name, cumulative in shares.items():
+            codes = np.searchsorted(cumulative, stream.random(count))
+            codes = np.minimum(codes, len(cumulative) - 1)
+            score += effects[name][codes]
+            columns[name] = pa.DictionaryArray.from_arrays(
+                pa.array(codes.astype(np.int16)), pa.array(list(names[name]))
+            )
+        weeks = np.rint(score + stream.normal(0.0, noise, count))
+        columns["WKSWORK1"] = pa.array(np.clip(weeks, *CENSUS_RANGE).astype(np.int16))
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def write_census_like(
@@ -71,36 +87,3 @@ def write_census_like(
         advance(batch.num_rows)
     if writer:
         writer.close()
-
-
-def _shares(model: np.random.Generator, size: int) -> NDArray[np.float64]:
-    """Unequal level frequencies; the rarest level of 224 still has about 1 row in 1700."""
-    weights = (np.arange(size) + 4.0) ** -0.9
-    weights = model.permutation(weights / weights.sum())
-    return np.asarray(np.cumsum(weights))
-
-
-def _effects(model: np.random.Generator, size: int) -> NDArray[np.float64]:
-    return np.asarray(model.uniform(-3.0, 3.0, size))
-
-
-def _batch(
-    stream: np.random.Generator,
-    rows: int,
-    shares: dict[str, NDArray[np.float64]],
-    effects: dict[str, NDArray[np.float64]],
-    noise: float,
-    names: Mapping[str, Sequence[str]],
-) -> pa.RecordBatch:
-    age = stream.integers(14, 90, rows)
-    score = 25.5 - 0.004 * (age - 45.0) ** 2 + 2.0
-    columns: dict[str, pa.Array] = {"AGE": pa.array(age.astype(np.int16))}
-    for name, cumulative in shares.items():
-        codes = np.minimum(np.searchsorted(cumulative, stream.random(rows)), len(cumulative) - 1)
-        score += effects[name][codes]
-        columns[name] = pa.DictionaryArray.from_arrays(
-            pa.array(codes.astype(np.int16)), pa.array(list(names[name]))
-        )
-    weeks = np.rint(score + stream.normal(0.0, noise, rows))
-    columns["WKSWORK1"] = pa.array(np.clip(weeks, *CENSUS_RANGE).astype(np.int16))
-    return pa.RecordBatch.from_pydict(columns)

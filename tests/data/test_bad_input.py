@@ -247,9 +247,8 @@ def test_objects_that_are_no_tables_or_read_once() -> None:
     hidden = scan(OneShot())
     assert list(hidden.feature_batches())
     refused("read only once", lambda: list(hidden.feature_batches()))
-    refused("give its columns names", lambda: scan(np.zeros((2, 2))))
-    refused("cannot be read as a table; pass a path", lambda: scan(None))
-    refused("a Series is one column", lambda: scan(pl.Series([1, 2])))
+    for wrong in (None, np.zeros((2, 2)), pl.Series([1, 2]), ["a.csv"], scan(TABLE)):
+        refused("cannot be read as a table; pass a path", lambda wrong=wrong: scan(wrong))
     mixed = pd.DataFrame({"a": pd.Series([[1], "x", 2.5], dtype=object), "b": [1, 2, 3]})
     refused("column 'a' mixes types", lambda: scan(mixed))
     numbered = pd.DataFrame({0: pd.Series([1, "2", 2.5], dtype=object), 1: [1, 2, 3]})

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,10 @@ from labeldp.data.readers import TableReader
 from labeldp.data.roles import check_unique_names
 from labeldp.errors import DataError
 
-_KNOWN = "pass a path, or a pandas, polars, pyarrow or duckdb table"
+_KNOWN = (
+    "pass a path, a directory or a glob, or a pandas, polars, pyarrow or duckdb table with named "
+    "columns"
+)
 
 
 def as_rereadable(data: Any, label: str | None = None) -> Any:
@@ -70,10 +72,10 @@ class FrameReader(TableReader):
     def open(cls, frame: Any, label: str | None = None) -> FrameReader:
         """Read the schema of a frame; refuse what is none."""
         name, frame = _type_name(frame), with_label_texts(as_rereadable(frame, label), label)
-        kind, package = type(frame).__name__, _package(frame)
+        package = _package(frame)
         exports = hasattr(frame, "__arrow_c_stream__") or _is_dataset(frame)
-        if kind in ("Series", "Source") or isinstance(frame, type) or not exports:
-            raise DataError(f"data of type {name} cannot be read as a table; {_remedy(frame)}")
+        if type(frame).__name__ == "Series" or isinstance(frame, type) or not exports:
+            raise DataError(f"data of type {name} cannot be read as a table; {_KNOWN}")
         if hasattr(frame, "__next__"):
             raise _read_once(name)
         mixed: tuple[str, ...] = ()
@@ -105,19 +107,6 @@ class FrameReader(TableReader):
     def _is_undecided(self, name: str, request: ReadRequest, said: Mapping[str, Any]) -> bool:
         mixed = name in self.mixed and name not in request.categorical
         return mixed or TableReader._is_undecided(self, name, request, said)
-
-
-def _remedy(frame: Any) -> str:
-    """Return what to do with an object that is no table."""
-    if type(frame).__name__ == "Source":
-        return "it is a source already; pass it on as it is"
-    if type(frame).__name__ == "Series":
-        return "a Series is one column: pass the table that holds it"
-    if isinstance(frame, list | tuple) and any(isinstance(each, str | Path) for each in frame):
-        return "for several files pass their directory or a glob, such as 'data/*.csv'"
-    if isinstance(frame, list | tuple | np.ndarray):
-        return "give its columns names: pandas.DataFrame(data, columns=[...])"
-    return _KNOWN
 
 
 def with_label_texts(frame: Any, label: str | None) -> Any:

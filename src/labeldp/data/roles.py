@@ -58,12 +58,9 @@ def unknown_column(name: str, part: str, known: Sequence[str]) -> UnknownColumnE
     printable = printable_names(known)
     close = [each for each in printable if each.strip().casefold() == name.strip().casefold()]
     close = close or difflib.get_close_matches(name[:_LONGEST], printable, n=3, cutoff=0.5)
-    longer = [each for each in printable if name in map(str.strip, each.split(","))]
     if len(known) == 1 and name in re.split(r'[,;|\s"]+', known[0]):
         only = f"the only one is {short_name(known[0])!r}" if printable else "there is one alone"
         hint = f"{only}; name another `delimiter`"
-    elif longer:
-        hint = f"a name that has a comma stands in double quotes: '\"{longer[0]}\"'"
     elif close:
         hint = f"did you mean {' or '.join(map(repr, map(short_name, close)))}?"
     else:

@@ -154,34 +154,31 @@ def _range(values: NDArray[np.float64]) -> Facts:
     """Return the ends and, if one value lies far off, what it costs in leverage."""
     known = values[~np.isnan(values)]
     facts: Facts = {"low": float(known.min()), "high": float(known.max())}
-    if not _has_outlier(known):
+    leverage, has_outlier = _largest_leverage(known)
+    if not has_outlier:
         return facts
     # The default share, or the next that is at least one number and reaches all outliers.
     shares = [share for share in _WINSOR_SHARES if share * len(known) >= 1] or [_WINSOR]
-    share = next((s for s in shares if not _has_outlier(_clipped(known, s))), shares[0])
+    clipped = [np.clip(known, *np.quantile(known, [share, 1 - share])) for share in shares]
+    after = [_largest_leverage(each) for each in clipped]
+    best = next((place for place, (_, far) in enumerate(after) if not far), 0)
     facts["outlier"] = {
         "value": float(known[np.argmax(np.abs(known - known.mean()))]),
-        "leverage": _largest_leverage(known),
-        "leverage_winsorised": _largest_leverage(_clipped(known, share)),
+        "leverage": leverage,
+        "leverage_winsorised": after[best][0],
         "typical": float(np.median(known)),
     }
-    facts["winsor"] = None if share == _WINSOR else share
+    facts["winsor"] = None if shares[best] == _WINSOR else shares[best]
     return facts
 
 
-def _has_outlier(known: NDArray[np.float64]) -> bool:
-    return bool(np.abs(known - known.mean()).max() > _OUTLIER * known.std() > 0)
-
-
-def _clipped(known: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-    return np.clip(known, *np.quantile(known, [share, 1 - share]))
-
-
-def _largest_leverage(values: NDArray[np.float64]) -> float:
-    """Return the largest leverage of a row in a fit of this column and a constant."""
+def _largest_leverage(values: NDArray[np.float64]) -> tuple[float, bool]:
+    """Return the largest leverage in a fit of this column and a constant; if it is an outlier's."""
     square = (values - values.mean()) ** 2
-    total = float(square.sum())
-    return 1 / len(values) + (float(square.max()) / total if total > 0 else 0.0)
+    total, largest = float(square.sum()), float(square.max())
+    if not total > 0:
+        return 1 / len(values), False
+    return 1 / len(values) + largest / total, largest > _OUTLIER**2 * total / len(values)
 
 
 def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
