@@ -22,7 +22,6 @@ from labeldp.mechanisms.bags import (
     Draw,
     check_members,
     fresh_draw,
-    looks_drawn,
     members_table,
 )
 from labeldp.mechanisms.options import BagOptions
@@ -73,47 +72,6 @@ def test_over_the_draw_delta_is_below_the_chance_of_a_bag() -> None:
     assert fresh_draw(BagOptions(), 1000, 10, 10, 0.5).chance == 1.0
     with pytest.raises(InputError, match="needs bags that were drawn at random"):
         Draw(1000, 10, 10, "00" * 32, random=False, over_draw=True)
-
-
-def seed_of(*bytes_: int) -> str:
-    return bytes(bytes_).hex()
-
-
-def test_a_seed_has_seventeen_different_bytes_and_as_many_steps() -> None:
-    few = [*range(0, 240, 15), *range(0, 240, 15)]
-    assert len(set(few)) == 16
-    assert not looks_drawn(seed_of(*few))
-    rng = np.random.default_rng(0)
-    for different, fine in ((16, False), (17, True)):
-        chosen = rng.choice(256, different, replace=False)
-        while True:
-            order = np.concatenate([chosen, rng.choice(chosen, 32 - different)])
-            rng.shuffle(order)
-            if len(set((np.diff(order) % 256).tolist())) > 17 and order[:16].any():
-                break
-        assert looks_drawn(seed_of(*order.tolist())) is fine
-    for different, fine in ((16, False), (17, True)):
-        steps = rng.choice(np.arange(1, 256), different, replace=False)
-        while True:
-            order = np.concatenate([steps, rng.choice(steps, 31 - different)])
-            rng.shuffle(order)
-            data = np.cumsum(np.append(3, order)) % 256
-            if len(set(data.tolist())) > 17:
-                break
-        assert looks_drawn(seed_of(*data.tolist())) is fine
-
-
-def test_a_seed_has_something_in_its_first_half() -> None:
-    ragged = bytes(k * (k + 1) // 2 for k in range(1, 17))
-    assert len(set(ragged)) == 16
-    assert not looks_drawn((bytes(16) + ragged).hex())
-    assert looks_drawn((bytes(15) + b"\x63" + ragged).hex())
-
-
-def test_steps_between_bytes_go_round() -> None:
-    """250 → 10 is the same step as 0 → 16: bytes of one step are no draw."""
-    assert not looks_drawn(bytes(16 * k % 256 + k // 16 for k in range(32)).hex())
-    assert not looks_drawn(bytes((250 - 77 * k) % 256 for k in range(32)).hex())
 
 
 def test_bags_of_a_table_are_those_of_the_seed() -> None:
@@ -384,35 +342,8 @@ def test_leverage_rank_and_inflation_are_no_less_than_those_of_the_bags(sampled:
     assert asked(inflation=inflation * (1 - 1.6e-6)) == told
 
 
-def test_what_few_bags_cannot_show_is_said(sampled: Release) -> None:
-    assert list(untested(sampled)) == [
-        "whether labels vary as the floor demands: 12 aggregates of 10 columns leave too little to "
-        "see it"
-    ]
-
-
 def test_the_rank_of_bags_is_one_that_they_can_have(sampled: Release) -> None:
     told = "certificate: draw.bag_rank is no rank that a bag of these columns can have"
     rank = sampled.certificate["rank"]
     for wrong, fine in ((rank, True), (rank + 1, False), (0, True)):
         assert (told in list(check_sampled(claimed(sampled, bag_rank=wrong)))) is not fine
-
-
-def test_sums_off_the_span_of_their_bags_or_of_another_size_are_told(sampled: Release) -> None:
-    line = "aggregates.parquet has features that were not drawn from their bags by their law"
-    whole = "aggregates.parquet has features that vary more or less than their law has it"
-    engine = LocalEngine(1)
-    name = sampled.table.column_names[1]
-    shown = sampled.table[name].to_numpy()
-    other = shown.copy()
-    other[2] *= 1e3
-    found = list(check_bags(altered(sampled, name, other), source(400), engine))
-    assert found == [line]
-    units = [column for column in sampled.table.column_names if column != "label:label"]
-    tables = sampled.table
-    for column in units[: len(sampled.features.names)]:
-        at = tables.column_names.index(column)
-        smaller = tables[column].to_numpy() * 0.3
-        tables = tables.set_column(at, tables.schema.field(column), pa.array(smaller))
-    found = list(check_bags(forged_tables(sampled, tables), source(400), engine))
-    assert found in ([whole], [line])

@@ -167,16 +167,6 @@ def test_realised_accounting_and_theorem_2_go_with_what_they_need(plans: dict[st
         read_claim(sampled | {"draw": sampled["draw"] | {"min_eigenvalue": 1.0}})
 
 
-def test_over_the_draw_no_leverage_counts(plans: dict[str, Plan]) -> None:
-    claim: Any = plans[SAMPLED].claim
-    assert claim.usable_facts == claim.facts
-    assert claim.facts.max_leverage is not None
-    worst = replace(claim, accountant="exact-worst-case")
-    assert worst.usable_facts == replace(claim.facts, max_leverage=None)
-    over = replace(claim, draw=replace(claim.draw, over_draw=True, random=True))
-    assert over.usable_facts.max_leverage is None
-
-
 # --- words for people ----------------------------------------------------------------------
 
 

@@ -31,12 +31,6 @@ def test_roots_are_enclosed_whatever_is_lost_to_rounding() -> None:
             assert Fraction(up) ** 2 < value * (1 + near) ** 2
 
 
-def test_roots_of_two_ends_are_those_of_their_own_ends() -> None:
-    down, up = root_bounds(Fraction(4), Fraction(9))
-    assert (down, up) == (pytest.approx(2.0, rel=1e-14), pytest.approx(3.0, rel=1e-14))
-    assert root_bounds(Fraction(0), Fraction(0)) == (0.0, 0.0)
-
-
 def exactly(features: Reals, slope: Reals, centre: int) -> list[Fraction]:
     """Σ z·β, the first β moved by the centre, in fractions."""
     found = []
@@ -92,11 +86,3 @@ def test_the_error_of_the_slope_counts_in_full() -> None:
         pairs = zip(row, errors.tolist(), strict=True)
         truth = sum((Fraction(z) * Fraction(e) for z, e in pairs), Fraction(0))
         assert truth <= Fraction(bound) < truth * (1 + Fraction(1, 2**38))
-
-
-def test_means_move_by_the_centre_times_the_constant() -> None:
-    features = np.array([[2.0, 1.0], [5.0, -1.0]])
-    slope = np.array([0.25, 3.0])
-    assert means(features, slope, np.zeros(2), 0)[0].tolist() == [3.5, -1.75]
-    assert means(features, slope, np.zeros(2), 7)[0].tolist() == [17.5, 33.25]
-    assert slope.tolist() == [0.25, 3.0], "what was given stays as it is"

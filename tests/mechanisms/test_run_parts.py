@@ -17,7 +17,7 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.mechanisms import residual_floor, wtd_flag
+from labeldp.mechanisms import residual_floor
 from labeldp.mechanisms.residual_floor import (
     AggregateLabelSampler,
     establish_floor,
@@ -55,18 +55,6 @@ def test_a_triangle_is_multiplied_panel_by_panel() -> None:
         product = _times_triangle(left, upper)
         assert product == pytest.approx(left @ upper, rel=1e-12, abs=1e-12)
         assert product.flags.f_contiguous
-
-
-def test_blocks_end_where_the_aggregates_do(made: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 aggregates in blocks of 16: the last has eight, and each has a stream of its own."""
-    monkeypatch.setattr(wtd_flag, "block_rows", lambda _: 16)
-    release = made.release(source(400), randomness=Randomness.experiment(4))
-    assert release.bags == release.table.num_rows == 40
-    assert len(np.unique(release.design[:, 0])) == 40
-    monkeypatch.setattr(wtd_flag, "block_rows", lambda _: 20)
-    assert made.release(source(400), randomness=Randomness.experiment(4)).bags == 40
-    monkeypatch.setattr(wtd_flag, "block_rows", lambda _: 64)
-    assert made.release(source(400), randomness=Randomness.experiment(4)).bags == 40
 
 
 # --- facts of the table --------------------------------------------------------------------
