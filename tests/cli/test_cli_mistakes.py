@@ -146,7 +146,7 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "model and table swapped": (
         ("predict", "{data}", "{data}", "--out", "{place}/p.csv"),
-        "it is not JSON; name one that a fitted model was written to",
+        "or a damaged one; name one that a fitted model was written to",
     ),
     "predict with a release": (
         ("predict", "{release}", "{data}", "--out", "{place}/p.csv"),

@@ -157,21 +157,33 @@ def best_ridge(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
     Under the prior of `posterior_mean` that is the penalty of least expected error. Least
     estimated risk is a worse guide: where noise dominates it is now and then far too low by chance.
     """
-    centred, target = _CentredColumns(equations), posterior_mean(equations, label_range).refit
-    assert target is not None
+    centred = _CentredColumns(equations)
     values, left = centred.values, centred.left
     unit = float(np.mean(values**2)) if len(values) else 1.0
     penalties = np.append(0.0, _PENALTIES * unit)
     kept = values**2 / (values**2 + penalties[:, None])
 
-    def nearest(estimate: Array) -> tuple[int, Array]:
-        predictions = (kept * (left.T @ estimate)) @ left.T + centred.along_mean(estimate)
-        place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
-        return place, np.asarray(predictions[place])
+    def path(estimate: Array) -> Array:
+        return np.asarray((kept * (left.T @ estimate)) @ left.T + centred.along_mean(estimate))
 
-    place, _ = nearest(equations.estimate)
-    rule = ridge(equations, float(penalties[place]))
+    nearest = _nearest(equations, label_range, path)
+    rule = ridge(equations, float(penalties[nearest(equations.estimate)[0]]))
     return replace(rule, refit=lambda other: nearest(other)[1])
+
+
+def _nearest(
+    equations: NoisyNormalEquations, label_range: Range, path: Callable[[Array], Array]
+) -> Callable[[Array], tuple[int, Array]]:
+    """Return the choice from b̃ of the row of `path(b̃)` that is nearest to the posterior mean."""
+    target = posterior_mean(equations, label_range).refit
+    assert target is not None
+
+    def nearest(estimate: Array) -> tuple[int, Array]:
+        predictions = path(estimate)
+        place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
+        return place, predictions[place]
+
+    return nearest
 
 
 # --- bounded norm ---
@@ -302,23 +314,22 @@ def lasso(equations: NoisyNormalEquations, penalty: float) -> FitRule:
 def best_lasso(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
     """Return the lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
     centred, rows = _CentredColumns(equations), equations.rows
-    target = posterior_mean(equations, label_range).refit
     assert rows is not None
-    assert target is not None
 
-    def nearest(estimate: Array) -> tuple[float, Array]:
+    def slopes(estimate: Array) -> tuple[Array, Array]:
         largest = float(np.abs(centred.columns.T @ estimate / rows).max(initial=0.0))
         penalties = largest * _LASSO_SHARES
-        path = _lasso_path(centred.columns, estimate, rows, penalties)
-        misses = path @ centred.columns.T + centred.along_mean(estimate) - target(estimate)
-        place = int(np.argmin(np.square(misses).sum(axis=1)))
-        return float(penalties[place]), path[place]
+        return penalties, _lasso_path(centred.columns, estimate, rows, penalties)
 
-    def refit(estimate: Array) -> Array:
-        return np.asarray(centred.columns @ nearest(estimate)[1] + centred.along_mean(estimate))
+    def path(estimate: Array) -> Array:
+        predictions = slopes(estimate)[1] @ centred.columns.T
+        return np.asarray(predictions + centred.along_mean(estimate))
 
-    rule = _lasso_rule(centred, equations.estimate, *nearest(equations.estimate))
-    return replace(rule, refit=refit)
+    nearest, estimate = _nearest(equations, label_range, path), equations.estimate
+    penalties, candidates = slopes(estimate)
+    place, _ = nearest(estimate)
+    rule = _lasso_rule(centred, estimate, float(penalties[place]), candidates[place])
+    return replace(rule, refit=lambda other: nearest(other)[1])
 
 
 def _lasso_rule(

@@ -70,26 +70,20 @@ def fit_release(
     with refuse_contradictions():
         facts = tuple(map(_release_facts, releases))
         equations, features, used, label_range = _equations(releases, source, options)
-        rule = _choose_rule(equations, options, label_range, features, used)
+        rule = _choose_rule(equations, options, label_range, _degrees(features, used))
         fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
         names, to_original = features.to_original_units()
-        coef, intercept, constant = np.zeros(len(used)), 0.0, equations.constant
+        coef, constant = np.zeros(len(used)), equations.constant
         coef[used] = rule.coefficients
+        intercept = 0.0
         if constant is not None:  # predictions are design @ coef + intercept
             intercept, coef[constant] = float(coef[constant]), 0.0
-        residual_ms, dof = _residual(equations, rule)
-        transform = to_original[:, used]
-        return LinearModel(
-            options=options,
+        return replace(
+            _model(equations, rule, options, names, to_original[:, used]),
             coef=coef,
             intercept=intercept,
-            coefficients=_coefficients(equations, rule, names, transform, options.confidence),
-            residual_ms=residual_ms,
-            dof=dof,
-            multiplier=rule.multiplier,
             features=features,
             feature_names=features.names,
-            rule=rule.info,
             label_range=label_range,
             quality=estimate_quality(equations, rule),
             releases=facts,
@@ -115,25 +109,33 @@ def fit_rows(
     added = int(options.fit_intercept)
     design = np.hstack([np.ones((len(rows), added)), rows])
     equations = plain_equations(design, labels, 0 if added else None)
-    if options.max_norm is not None:
-        rule = fit_rules.norm_bound(equations, options.max_norm)
-    elif options.penalty != 0:
-        rule = fit_rules.ridge(equations, float(options.penalty))
-    else:
-        rule = fit_rules.least_squares(equations)
-    columns = names or tuple(f"x{column}" for column in range(rows.shape[1]))
-    shown, transform = ("intercept",) * added + columns, np.eye(added + len(columns))
+    rule = _choose_rule(equations, options, (-math.inf, math.inf))
+    shown = ("intercept",) * added + (names or tuple(f"x{k}" for k in range(rows.shape[1])))
+    model = _model(equations, rule, options, shown, np.eye(len(shown)))
+    intercept = float(rule.coefficients[0]) if added else 0.0
+    coef = rule.coefficients[added:]
+    return replace(model, coef=coef, intercept=intercept, feature_names=names)
+
+
+def _model(
+    equations: NoisyNormalEquations,
+    rule: FitRule,
+    options: LinearOptions,
+    names: Sequence[str],
+    transform: Array,
+) -> LinearModel:
+    """Return what is the same for a release and for plain rows."""
     residual_ms, dof = _residual(equations, rule)
     return LinearModel(
         options=options,
-        coef=rule.coefficients[added:],
-        intercept=float(rule.coefficients[0]) if added else 0.0,
-        coefficients=_coefficients(equations, rule, shown, transform, options.confidence),
+        coef=rule.coefficients,
+        intercept=0.0,
+        coefficients=_coefficients(equations, rule, names, transform, options.confidence),
         residual_ms=residual_ms,
         dof=dof,
         multiplier=rule.multiplier,
         features=None,
-        feature_names=names,
+        feature_names=None,
         rule=rule.info,
         label_range=None,
     )
@@ -155,9 +157,8 @@ def release_quality(release: Release, source: Source | None = None) -> Quality |
         equations, features, used, label_range = _equations([release], source, options)
     except InputError:  # too few aggregates for a fit
         return None
-    return estimate_quality(
-        equations, _choose_rule(equations, options, label_range, features, used)
-    )
+    rule = _choose_rule(equations, options, label_range, _degrees(features, used))
+    return estimate_quality(equations, rule)
 
 
 @contextmanager
@@ -254,8 +255,7 @@ def _choose_rule(
     equations: NoisyNormalEquations,
     options: LinearOptions,
     label_range: tuple[float, float],
-    features: FeatureMap,
-    used: Columns,
+    degrees: Sequence[int] = (),
 ) -> FitRule:
     """Return the coefficients that predict, by the rule that the options ask for."""
     if options.lasso == "auto":
@@ -270,8 +270,12 @@ def _choose_rule(
         return fit_rules.norm_bound(equations, options.max_norm)
     if options.shrink is False or equations.noise_estimate is not None:
         return fit_rules.least_squares(equations)
-    degrees = np.array(features.degrees, dtype=int)[used]
-    return fit_rules.posterior_mean(equations, label_range, degrees.tolist())
+    return fit_rules.posterior_mean(equations, label_range, degrees)
+
+
+def _degrees(features: FeatureMap, used: Columns) -> list[int]:
+    """Return the sub-model in which each of these columns comes first: 0 is linear."""
+    return [degree for degree, fits in zip(features.degrees, used, strict=True) if fits]
 
 
 # --- inference ---

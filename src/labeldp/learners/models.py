@@ -563,7 +563,7 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
     if document.get("format") not in formats:
         expected = " or ".join(f'"{each}"' for each in formats)
         raise InputError(
-            f'{path} is not a model file: "format" is not {expected}; name a file that a fitted '
+            f'{path} is not a model file: "format" is not {expected}; name one that a fitted '
             "model was written to"
         )
     if document.get("version") != VERSION:
@@ -594,7 +594,7 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[
             text = file.read()
     except OSError as error:
         raise InputError(
-            f"cannot read a model from {path}: {error.strerror}; name a file that a fitted model "
+            f"cannot read a model from {path}: {error.strerror}; name one that a fitted model "
             "was written to"
         ) from error
     try:
@@ -608,7 +608,7 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[
         document = parse_json(text.decode())
     except _DAMAGE as error:
         raise InputError(
-            f"{path} is not a model file, or a damaged one; name a file that a fitted model was "
+            f"{path} is not a model file, or a damaged one; name one that a fitted model was "
             "written to"
         ) from error
     return document if isinstance(document, dict) else {}, arrays

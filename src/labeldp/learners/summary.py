@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from statistics import NormalDist
 from typing import Any
@@ -262,11 +262,15 @@ def _curves(
     """
     y, total, privacy = values
 
+    def shifted(errors: Any, sign: int) -> tuple[float, ...]:
+        reach = sign * _deviations(model) * np.array(errors)
+        return tuple(np.clip(np.array(y) + reach, *ends).tolist())
+
     def curve(label: str, errors: Any, style: str, colour: int) -> Curve:
-        reach = _deviations(model) * np.array(0.0 if errors is None else errors)
-        signs = (0,) if errors is None else (0, -1, 1)
-        lines = [tuple(np.clip(np.array(y) + sign * reach, *ends).tolist()) for sign in signs]
-        return Curve(label, tuple(x), *lines, style=style, colour=colour)
+        line = Curve(label, tuple(x), shifted(0.0, 1), style=style, colour=colour)
+        if errors is None:
+            return line
+        return replace(line, low=shifted(errors, -1), high=shifted(errors, 1))
 
     level = f"{100 * model.options.confidence:g} %"
     own = name if privacy is None else f"{name}, {level} for what privacy adds"
