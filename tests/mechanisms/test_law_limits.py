@@ -63,10 +63,6 @@ def test_every_row_is_looked_at_alone(chance: float, fine: bool) -> None:
     assert _fits(iter([rows[::-1]])) is fine
 
 
-def test_nothing_at_all_fits() -> None:
-    assert _fits(iter([]))
-
-
 def test_rows_of_one_direction_have_no_triangle() -> None:
     """Four likely rows of three columns, two of them equal in all: they span too little."""
     rng = np.random.default_rng(0)

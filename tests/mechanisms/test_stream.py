@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from labeldp import LocalEngine, Release, ReleaseError, verify
 from labeldp.mechanisms import wtd_flag as run
@@ -23,7 +23,7 @@ from labeldp.mechanisms.wtd_flag import block_rows, draw_aggregates
 from labeldp.passes.engine import Progress, quiet
 from labeldp.release.tables import Digest, table_digest
 from labeldp.sampling import rounded_noise
-from labeldp.sampling.streams import Randomness, words
+from labeldp.sampling.streams import Randomness
 from labeldp.threads import map_in_order
 from tests.plans import plan
 from tests.tables import source
@@ -86,64 +86,6 @@ def test_the_first_block_is_that_of_a_single_stream_and_no_block_repeats() -> No
     first = stream.standard_normal((64, made.factor.rank)) @ made.factor.root()
     assert np.allclose(features[:64], first, rtol=1e-12, atol=1e-9)
     assert len({row.tobytes() for row in features}) == 640
-
-
-def test_blocks_have_streams_of_their_own() -> None:
-    """ChaCha20 by the book, with the block's number as nonce."""
-    whole = Randomness.experiment(3)
-    key = sum(
-        int(word) << 32 * place
-        for place, word in enumerate(whole.labels.bit_generator.state["state"]["keysetup"])
-    )
-    for place in (1, 2, 2**32 + 5):
-        assert words(whole.block(place).labels, 16).tolist() == [
-            *chacha20(key, 0, place),
-            *chacha20(key, 1, place),
-        ]
-    streams = [whole.block(place) for place in range(4)]
-    seen = [words(s, 64) for r in streams for s in (r.features, r.labels, r.refinement)]
-    assert len(set(np.concatenate(seen).tolist())) == 12 * 64
-    assert whole.block(0) is whole
-    with pytest.raises(Exception, match="used before"):
-        streams[1].spend()
-
-
-def chacha20(key: int, block: int, nonce: int) -> list[int]:
-    """The slow obvious twin: eight 64-bit words of one block."""
-    low = 2**32 - 1
-    start = [0x61707865, 0x3320646E, 0x79622D32, 0x6B206574]
-    start += [key >> 32 * place & low for place in range(8)]
-    start += [block & low, block >> 32, nonce & low, nonce >> 32]
-    x = list(start)
-
-    def quarter(a: int, b: int, c: int, d: int) -> None:
-        for to, by, mixed, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-            x[to] = (x[to] + x[by]) & low
-            x[mixed] ^= x[to]
-            x[mixed] = (x[mixed] << turn | x[mixed] >> 32 - turn) & low
-
-    for _ in range(10):
-        for k in range(4):
-            quarter(k, 4 + k, 8 + k, 12 + k)
-        for k in range(4):
-            quarter(k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
-    total = [(one + other) & low for one, other in zip(x, start, strict=True)]
-    return [total[k] | total[k + 1] << 32 for k in range(0, 16, 2)]
-
-
-def test_the_twin_knows_the_published_test_vector() -> None:
-    """RFC 8439 A.1, number 1: key, counter and nonce of zeros."""
-    assert chacha20(0, 0, 0)[0].to_bytes(8, "little").hex() == "76b8e0ada0f13d90"
-
-
-@given(st.integers(1, 200), st.integers(1, 40))
-@settings(max_examples=30)
-def test_the_triangle_is_multiplied_panel_by_panel(columns: int, rows: int) -> None:
-    rng = np.random.default_rng(columns)
-    left, upper = rng.normal(size=(rows, columns)), np.triu(rng.normal(size=(columns, columns)))
-    product = run._times_triangle(left, upper)
-    assert product.flags.f_contiguous
-    assert np.allclose(product, left @ upper, rtol=1e-12, atol=1e-12)
 
 
 @given(st.integers(1, 100_000))
