@@ -375,6 +375,8 @@ def test_a_wrong_label_stops_the_release_and_not_the_plan(
             found.release(data, label="y")
         assert "17" not in str(refusal.value)
         assert "seventeen" not in str(refusal.value)
+        if wrong in ("a date", "a time", "a text", "bytes", "a list"):  # and never missing
+            assert "holds text that is not a number" in str(refusal.value)
 
 
 RIGHT: dict[Any, float] = {
