@@ -17,7 +17,7 @@ export LABELDP_EXTRAS = required
 # Tests start a hundred processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: no-java demo test test-slow test-hostile test-oldest audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs clean help
+.PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
@@ -25,7 +25,7 @@ help:
 	@echo "make test-slow  long statistical and scale runs"
 	@echo "make test-hostile bad inputs, kills, limits, fuzzing and soak (about 15 minutes)"
 	@echo "make test-oldest the tests with the oldest supported versions of all that is needed"
-	@echo "make    can the tests fail? wrong changes of the rooms that guard labels (about 25 minutes)"
+	@echo "make mutants    which wrong changes of sampling, accounting, exact and mechanisms no test notices (hours; mutmut)"
 	@echo "make audit-dependencies  known vulnerabilities and licences of all that is installed"
 	@echo "make bench      ours against what one would do instead, as ratios (about 5 minutes)"
 	@echo "make bench-docs the same at larger sizes, written into docs/benchmarks.md"
@@ -71,6 +71,13 @@ test-oldest:
 	@VIRTUAL_ENV=$(VENV)-oldest $(VENV)-oldest/bin/uv pip install --quiet --resolution lowest-direct --editable '.[dev]'
 	@VIRTUAL_ENV=$(VENV)-oldest $(VENV)-oldest/bin/uv pip install --quiet --no-deps $(ACCOUNTANT)
 	@$(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/passes --ignore=tests/contracts/test_engine.py
+
+# One module: make mutants MUTANTS='labeldp.accounting.gaussian*'
+mutants: $(VENV)/dev
+	@echo "== wrong changes that no test notices, by mutmut (see [tool.mutmut] in pyproject.toml)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'mutmut>=3.8,<4'
+	@$(BIN)/mutmut run $(MUTANTS)
+	@$(BIN)/mutmut results
 
 audit-dependencies: $(VENV)/torch $(SPARK)
 	@echo "== known vulnerabilities and licences, by pip-audit in $(VENV)-audit"
@@ -150,4 +157,4 @@ docs: $(VENV)/docs
 	@echo "open site/index.html, or run $(BIN)/mkdocs serve for its search"
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-oldest mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis
