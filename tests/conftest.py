@@ -19,9 +19,13 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")  # a busy machine is no reason to fail
 
 PRICES = {name: getattr(Claim, name) for name in ("delta_at", "epsilon_for")}
-WHERE_KEYS_ARE_TESTED = ("tests/test_door.py", "tests/test_random_streams.py")
+WHERE_KEYS_ARE_TESTED = ("tests/sampling/test_rounded_noise.py", "tests/sampling/test_streams.py")
 FROM_OS = Randomness.from_os
-WHERE_PRICES_ARE_TESTED = ("tests/accounting/", "tests/golden/", "tests/contracts/test_curve.py")
+WHERE_PRICES_ARE_TESTED = (
+    "tests/accounting/",
+    "tests/golden/",
+    "tests/contracts/test_privacy_profile.py",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import example, given, strategies as st
 
 from labeldp.accounting.calibrate import (
     _largest_integer,
-    _root,
     _smallest_integer,
     calibrate,
     epsilon_at,
@@ -18,18 +15,6 @@ from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import Bounds
 
 PLACES = st.floats(-50.0, 700.0)
-
-
-@given(PLACES, PLACES)
-def test_a_root_is_found_from_any_start(place, start):
-    found = _root(lambda x: math.atan(place - x), -50.0, 700.0, start)
-    assert found == pytest.approx(place, rel=1e-10, abs=1e-11)
-
-
-@pytest.mark.parametrize("start", [0.0, 0.3, 1.0, 9.0, 10.0])
-def test_without_a_root_the_end_towards_it_is_returned(start):
-    assert _root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
-    assert _root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
 
 
 SMALL = st.integers(0, 12)
@@ -44,17 +29,6 @@ def test_whole_numbers_are_those_of_a_search_one_by_one(first, lowest, guess, mo
     assert _smallest_integer(lambda n: n >= first, lowest, guess, cap) == min(asked, default=None)
     passing = [n for n in range(1, cap + 1) if n <= first]
     assert _largest_integer(lambda n: n <= first, guess, cap) == max(passing, default=0)
-
-
-def test_few_values_are_needed():
-    asked = []
-
-    def gap(x: float) -> float:
-        asked.append(x)
-        return 3.0 - x - 0.1 * x * x
-
-    _root(gap, 0.0, 1e6, 1.0)
-    assert len(asked) < 15
 
 
 @pytest.mark.parametrize("delta", [1e-100, 1e-6, 0.5, 0.99, 0.999999])

@@ -11,19 +11,16 @@ import pytest
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.gaussian import LEAST_MU, MOST_MU, GaussianProfile
+from labeldp.accounting.gaussian import MOST_MU, GaussianProfile
 from labeldp.accounting.privacy_profile import (
     LEAST_GROUP_EPSILON,
-    MOST_EPSILON,
     MOST_GROUP_EPSILON,
     NO_GUARANTEE,
     Bounds,
     GroupPrivacy,
     LossFactors,
     NonPrivate,
-    PrivacyProfile,
     SearchMethod,
-    SearchRange,
     best_true_positive_rate,
     group_delta,
     round_up,
@@ -140,19 +137,6 @@ def test_the_least_epsilon_passes_and_is_within_its_last_digits(mu, delta):
     epsilon = epsilon_at(GaussianProfile(mu), delta)
     assert gaussian_delta(epsilon, mu) <= delta
     assert gaussian_delta(epsilon * (1 - 1e-9), mu) > delta
-
-
-def test_a_gaussian_is_looked_for_as_far_as_is_said():
-    where = GaussianProfile(1.0).parameter_search("mu", 1.0, 1e-6)
-    assert isinstance(where, SearchRange)
-    assert (where.value(where.low), where.value(where.high)) == pytest.approx((LEAST_MU, MOST_MU))
-    assert (where.increasing, where.method) == (True, SearchMethod.SHARP)
-    assert calibrate(GaussianProfile(1.0), "mu", 1e11, 0.5) == pytest.approx(
-        math.sqrt(2e11), rel=1e-3
-    )
-    where = GaussianProfile(1.0).epsilon_search(1e-6)
-    assert isinstance(where, SearchRange)
-    assert (where.low, where.high) == (0.0, MOST_EPSILON)
 
 
 # --- bounded losses ------------------------------------------------------------------------------
@@ -301,28 +285,6 @@ def test_steps_wear_off_a_promise():
     assert GroupPrivacy(PureProfile(0.5), 2).pure_epsilon() >= 1.0
 
 
-def test_what_a_curve_says_of_itself_unless_it_knows_better():
-    class Plain(PrivacyProfile):
-        def delta(self, epsilon):
-            return Bounds(0.0, 0.1, 0.2) if epsilon < 1.0 else Bounds(0.0, 0.0, 0.0)
-
-    law = Plain()
-    assert law.quick_delta(0.5) == law.delta(0.5)
-    assert law.group(2) == GroupPrivacy(law, 2)
-    assert law.step(2) is law
-    assert law.parts() == (law,)
-    assert law.inner_profile(0.1) == (law, 0.1)
-    assert law.factors() is None
-    assert law.subsampling() is None
-    assert law.pure_epsilon() == math.inf
-    assert law.epsilon_search(0.1) == SearchRange(0.0, MOST_EPSILON, 1.0, value=SearchRange.value)
-    with pytest.raises(InputError, match="Plain has no parameter 'bags' to solve for"):
-        law.parameter_search("bags", 1.0, 0.1)
-    assert NonPrivate().group(3) == NonPrivate()
-    assert NonPrivate().epsilon_search(0.1) == math.inf
-    assert NonPrivate().delta(9.0) is NO_GUARANTEE
-
-
 def test_factors_multiply():
     first = LossFactors(mu=3.0, atoms=(((0.1, 1.0),),), slack=1e-3)
     other = LossFactors(mu=4.0, atoms=(((0.2, 1.0),),), slack=2e-3, exact=False)
@@ -436,20 +398,6 @@ def test_as_many_bags_are_drawn_as_pass_one_by_one(rows, size, delta):
     assert calibrate(law, "bags", 0.1, delta) == max(passing, default=0)
     with pytest.raises(InputError, match="no parameter 'rows'"):
         law.parameter_search("rows", 1.0, 0.1)
-
-
-def test_the_search_for_bags_begins_where_the_chance_is_affordable():
-    law = SubsampledBagsProfile(GaussianProfile(0.9), 1000, 7)
-    where = law.parameter_search("bags", 0.1, 0.04)
-    given = law.curve.delta(0.1).upper
-    assert isinstance(where, SearchRange)
-    assert (where.low, where.high) == (0, 142)
-    assert where.start == math.floor(0.04 * 1000 / (7 * given))
-    private = SubsampledBagsProfile(LaplaceProfile(0.05), 1000, 7).parameter_search(
-        "bags", 0.1, 0.04
-    )
-    assert isinstance(private, SearchRange)
-    assert private.start == private.high == 142
 
 
 # --- floors --------------------------------------------------------------------------------------

@@ -67,25 +67,6 @@ def test_of_equal_releases_the_number_that_took_the_label_is_binomial(times):
     assert [chance for chance, _ in sets] == pytest.approx(chances)
 
 
-def test_sets_of_releases_are_looked_into_up_to_64():
-    draws = tuple(SubsampledProfile(GaussianProfile(0.1 * k), 0.1) for k in range(1, 7))
-    assert len(inner._taken(draws)) == 64
-    more = SubsampledProfile(GaussianProfile(0.9), 0.1)
-    sets = inner._taken((*draws, more))
-    assert len(sets) == 64
-    assert all(more in laws for _, laws in sets)
-    assert math.fsum(chance for chance, _ in sets) == pytest.approx(1.0)
-    often = inner._taken((draws[0],) * 12 + (draws[1],) * 4)  # 13 times 5 would be 65
-    assert len(often) == 13
-    assert len(inner._taken((draws[0],) * 15 + (draws[1],) * 3)) == 64
-    sure = inner._taken(
-        (SubsampledProfile(GaussianProfile(0.1), 1.0), PureProfile(0.3), PureProfile(0.3))
-    )
-    assert sure == [(1.0, (GaussianProfile(0.1), PureProfile(0.3), PureProfile(0.3)))]
-    both = SubsampledProfile(compose([GaussianProfile(0.1), PureProfile(0.2)]), 0.5)
-    assert inner._taken((both,)) == [(0.5, ()), (0.5, (GaussianProfile(0.1), PureProfile(0.2)))]
-
-
 def test_a_mean_over_draws_has_a_margin_of_1e_12():
     first, other, epsilon = (
         SubsampledProfile(PureProfile(0.6), 0.3),
@@ -162,28 +143,6 @@ def test_a_claim_rests_on_what_is_certified():
     assert compose(laws).quick_delta(0.5).upper == pytest.approx(4e-9)
 
 
-def test_many_laws_are_dealt_four_shares_each():
-    laws = [GroupPrivacy(GaussianProfile(0.1 + 0.001 * k), 2) for k in range(5)]
-    asked = set()
-
-    class Told(GroupPrivacy):
-        def delta(self, epsilon):
-            asked.add(round(epsilon * 20, 9))
-            return GroupPrivacy.delta(self, epsilon)
-
-    told = [Told(law.curve, 2) for law in laws]
-    inner._split(told, 1.0, True)
-    assert asked == {float(share) for share in range(21)}
-
-
-def test_laws_without_factors_stand_beside_the_product_of_the_others():
-    found = compose([THEOREM, PureProfile(0.2), PureProfile(0.3)]).delta(2.0)
-    beside = inner._split(
-        [inner._Product(_factors(PureProfile(0.2), PureProfile(0.3)), True), THEOREM], 2.0, True
-    )
-    assert found == beside
-
-
 def _factors(*laws):
     whole = LossFactors()
     for law in laws:
@@ -220,13 +179,6 @@ def test_fewer_points_keep_both_sums_and_lie_above(most):
         got = shared @ np.maximum(0.0, -np.expm1(epsilon - grid))
         assert true * (1 - 1e-13) <= got <= true * 1.05 + 2e-3
     assert (shared >= 0.0).all()
-
-
-def test_points_are_shared_out_only_where_there_are_too_many():
-    four = (((0.0, 0.5), (1.0, 0.5)), ((0.0, 0.5), (0.1, 0.5)))
-    assert len(inner._sum(four, 4)) == 4
-    assert sorted(value for value, _ in inner._sum(four, 4)) == pytest.approx([0.0, 0.1, 1.0, 1.1])
-    assert len(inner._sum(four, 3)) == 3
 
 
 def test_bounded_losses_alone_and_beside_a_gaussian():
@@ -331,26 +283,6 @@ def test_a_box_in_which_a_neighbour_is_ruled_out_promises_nothing():
     assert joint.value(left[:, 1:], right[:, 1:]).tolist() == [[1.0], [1.0], [1.0]]
 
 
-def test_corners_are_all_ends_of_all_charts():
-    joint = _joint()
-    assert sorted(map(tuple, joint.corners().T.tolist())) == [
-        (0.0, 0.0),
-        (0.0, 0.2),
-        (0.1, 0.0),
-        (0.1, 0.2),
-    ]
-
-
-def test_boxes_are_few_where_each_costs_many_integrals():
-    many = tuple((0.01 * k, 0.1) for k in range(10))
-    assert _joint().most == 2000
-    assert _joint(many).most == 200
-    assert _joint(many[:2]).most == 1000
-    assert _joint(tuple((0.001 * k, 0.01) for k in range(100))).most == 64
-    one = inner._Joint([NeighborFamily(30, 0.1)], (_joint().charts[0],), 0.1, many, 0.4)
-    assert one.most == 2000
-
-
 def test_boxes_are_halved_along_every_side():
     left, right = inner._halves(np.array([[0.0], [10.0]]), np.array([[2.0], [14.0]]))
     boxes = sorted(zip(map(tuple, left.T.tolist()), map(tuple, right.T.tolist()), strict=True))
@@ -431,24 +363,6 @@ def test_the_best_way_to_bound_counts():
     assert inner._largest(np.array([[0.1, 0.2, 0.0], [0.3, 0.5, 0.4], [0.9, 0.6, 0.7]])) == Bounds(
         0.2, 0.5, 0.6
     )
-
-
-def test_points_beside_sketches_are_as_few_as_the_kinds_are_many():
-    """512 alone, 32 beside one kind of sketches, 16 beside two or more."""
-    seen = []
-
-    class Watched(inner._Product):
-        def _of(self, points, epsilon):  # noqa: ARG002
-            seen.append(len(points))
-            return Bounds(0.0, 0.1, 0.2)
-
-    atoms = tuple(LaplaceProfile(0.1 + 0.01 * k).atoms() for k in range(3))
-    kinds = [NeighborFamily(3, 0.1 + 0.01 * k) for k in range(4)]
-    for count in range(4):
-        Watched(LossFactors(tuple(kinds[:count]), 0.0, atoms), True).delta(0.1)
-    assert seen[0] <= 512
-    assert seen[0] > 400
-    assert seen[1:] == [32, 16, 16]
 
 
 def test_the_gaussian_of_many_parts_is_their_root():

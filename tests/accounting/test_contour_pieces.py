@@ -98,20 +98,6 @@ def test_slope_and_width_are_derivatives(z):
         assert width[cell] == pytest.approx(float(second ** mp.mpf("-0.5")), rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [-3.0, 0.0, 0.7, 6.0])
-def test_the_integrand_and_its_size(epsilon):
-    z = np.array([[0.5 + 0.0j, 0.4 + 3.0j, 1.5 - 2.0j, -0.4 + 0.3j]] * 3)
-    got = contour._log_integrand(three(), epsilon, z)
-    size = contour._log_size(three(), epsilon, z)
-    for cell in CELLS:
-        for place, each in enumerate(z[cell].tolist()):
-            true = log_integrand(cell, each, epsilon)
-            assert abs(mp.exp(mp.mpmathify(complex(got[cell, place])) - true) - 1) < 1e-12
-        assert size[cell] - size[cell, 0] == pytest.approx(
-            (got[cell] - got[cell, 0]).real, rel=1e-11, abs=1e-12
-        )
-
-
 @pytest.mark.parametrize("epsilon", [-2.0, 0.1, 1.0, 9.0])
 def test_the_saddle_is_where_the_slope_is_epsilon(epsilon):
     left = three().mean() > epsilon + 1.0
@@ -278,19 +264,6 @@ def test_a_trapezoid_that_never_settles_says_by_how_much():
     nodes = np.unique(np.concatenate([each.ravel() for each in first]))
     assert len(nodes) == 4097
     np.testing.assert_allclose(nodes, np.linspace(0.0, 1.0, 4097), atol=1e-15)
-
-
-def test_the_cut_off_is_one_rung_beyond_the_last_that_matters():
-    ladder = contour._LADDER
-    size = np.zeros((4, len(ladder)))
-    size[0, 3:] = -41.0
-    size[1, 3:] = -43.0
-    size[2, 3:] = -43.0
-    size[2, 7] = -41.0
-    size[3, 5] = np.nan
-    size[3, 6:] = -50.0
-    got = contour._reach(size)
-    assert got.tolist() == [ladder[-1], ladder[3], ladder[8], ladder[6]]
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.5])

@@ -12,21 +12,18 @@ from labeldp.accounting import contour, neighbors
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
 from labeldp.accounting.privacy_profile import (
     MOST_EPSILON,
-    NO_GUARANTEE,
     Bounds,
     LossFactors,
     SearchRange,
 )
 from labeldp.accounting.sketch import (
-    MOST_BAG_SIZE,
-    MOST_BAGS,
     BagOfSizeProfile,
     DatasetBounds,
     DisjointBagsProfile,
     SketchProfile,
     spans_labels,
 )
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError
 
 # --- neighbours ----------------------------------------------------------------------------------
 
@@ -98,35 +95,6 @@ def test_a_cell_of_public_features_is_above_its_neighbours_and_close(tau, levera
         assert v[0] == pytest.approx(most_v, rel=1e-3)
     if tau < 1.0:
         assert v[0] <= tau * (2 - tau)
-
-
-def test_charts_are_the_ways_to_bound_a_family():
-    def ends(*facts):
-        return [(chart.low, chart.high) for chart in NeighborFamily(5, *facts).charts()]
-
-    assert ends(0.3) == [(0.0, 0.3)]
-    assert ends(0.3, 0.1, 0.2) == [(-0.2, 0.2), (0.0, 0.3)]
-    assert ends(0.3, 1.0, 0.2) == [(-0.2, 0.2), (0.0, 0.3)]
-    assert ends(0.3, 0.1, 1.0) == [(-1.0, 1.0), (0.0, 0.3)]
-    assert ends(0.3, 0.1, 5.0) == [(-1.0, 1.0), (0.0, 0.3)]
-    assert ends(1.0, 0.1, 0.2) == [(-0.2, 0.2)]
-    assert ends(1.0) == []
-    assert (
-        NeighborFamily(5, 1.0).delta(1.0) == NeighborFamily(5, 1.0).quick_delta(1.0) == NO_GUARANTEE
-    )
-
-
-def test_edges_halve_towards_either_end():
-    chart = neighbors.Parametrization(-0.2, 0.6, lambda a, b: (a, b))
-    edges = chart.edges()
-    assert (edges[0], edges[-1]) == (-0.2, 0.6)
-    assert (np.diff(edges) > 0.0).all()
-    below = edges[edges < 0.2 - 1e-12] + 0.2
-    assert below[1:] / below[-1] == pytest.approx(2.0 ** np.arange(2 - len(below), 1), rel=1e-3)
-    assert 0.2 in [pytest.approx(edge) for edge in edges]
-    assert 76 <= len(edges) <= 84
-    assert below[1] == pytest.approx(0.4 * 2.0**-40, rel=1e-3)
-    assert [each.tolist() for each in chart.ends()] == [[-0.2, 0.6], [-0.2, 0.6]]
 
 
 def test_a_value_is_that_of_the_worse_direction():
@@ -219,19 +187,6 @@ def test_branch_and_bound_stops_where_bounds_agree_to_1e_9():
     early = neighbors._certify(chart, value, Bounds(0.0, 0.5, 0.6))
     assert early.upper == 1.0
     assert early.estimate == pytest.approx(1.0, rel=1e-8)
-
-
-def test_how_often_cells_may_be_cut_at_once():
-    """A bound that is 2^k too high needs k cuts; too many cells in the end, and it is in vain."""
-    none = neighbors._in_vain(np.array([1.0, 1.2]), np.array([1.0, 1.0]), 1.0 - 1e-3)
-    assert none.tolist() != [0, 0]
-    nearby = np.full(4, 0.9)
-    close = neighbors._in_vain(np.full(4, 1.1), nearby, 1.0)
-    assert close.tolist() == [0, 0, 0, 0]
-    flat = neighbors._in_vain(np.full(4, 1.0 + 1e-4), np.full(4, 1.0), 1.0)
-    assert (flat >= 5).all()
-    assert flat.sum() > 0
-    assert np.sum(2.0 ** (flat + 1)) > neighbors._CELLS / 2
 
 
 @pytest.mark.parametrize(
@@ -353,31 +308,6 @@ def test_a_sketch_is_its_family_beside_a_measurement():
             bad()
 
 
-def test_where_bags_and_floors_are_looked_for():
-    each = SketchProfile(PUBLIC, 7, 400.0)
-    where = each.parameter_search("bags", 1.0, 1e-6)
-    assert isinstance(where, SearchRange)
-    assert where.value(where.high) == pytest.approx(MOST_BAGS)
-    assert (where.low, where.increasing, where.integer) == (0.0, True, True)
-    assert where.start == pytest.approx(max(0.0, math.log(400.0 / 16.0) - 3.0))
-    assert SketchProfile(PUBLIC, 7, 1e9).parameter_search("bags", 1.0, 1e-6).start == pytest.approx(
-        math.log(1e9 / 16.0) - 3.0
-    )
-    assert SketchProfile(PUBLIC, 7, 1e30).parameter_search("bags", 1.0, 1e-6).start == where.high
-    floors = each.parameter_search("floor", 1.0, 1e-6)
-    assert floors.value(0.0) == 1.0
-    assert floors.low < math.log(16.0) < floors.start < floors.high
-    assert floors.start == pytest.approx(math.log(16.0 * 7) + 3.0)
-    assert not floors.increasing
-    with pytest.raises(
-        PlanError, match=r"measuring the floor alone spends delta 0\.1 at epsilon 1"
-    ):
-        SketchProfile(PUBLIC, 7, 400.0, 9.0, 0.0).parameter_search("floor", 1.0, 0.1)
-    with pytest.raises(PlanError, match="measuring the floor alone"):
-        SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.1).parameter_search("floor", 1.0, 0.1)
-    assert SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.05).parameter_search("floor", 1.0, 0.1) == floors
-
-
 # --- bags ----------------------------------------------------------------------------------------
 
 
@@ -448,14 +378,6 @@ def test_a_bag_of_a_size_is_a_sketch_of_one():
     ):
         with pytest.raises(InputError):
             bad()
-
-
-def test_bags_are_looked_for_from_one_row_more_than_their_features():
-    law = BagOfSizeProfile((-1.0, 3.0), 2.0, 50, 4, 3.0)
-    where = law.parameter_search("bag_size", 1.0, 0.1)
-    assert isinstance(where, SearchRange)
-    assert (where.low, where.high, where.start, where.integer) == (5, MOST_BAG_SIZE, 33, True)
-    assert BagOfSizeProfile((-1.0, 3.0), 2.0).parameter_search("bag_size", 1.0, 0.1).low == 1
 
 
 def test_bags_with_no_more_rows_than_features_show_their_labels():

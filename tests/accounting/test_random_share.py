@@ -12,14 +12,9 @@ from scipy import stats
 
 from labeldp.accounting import gaussian, weighted_bags
 from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.privacy_profile import (
-    SearchMethod,
-    SearchRange,
-)
 from labeldp.accounting.weighted_bags import (
     Counts,
     RandomWeightsProfile,
-    _above,
     _Integral,
     binomial,
     fixed,
@@ -57,15 +52,6 @@ def test_a_random_number_of_rows_is_a_mean_over_fixed_ones(lowest, size, noisy):
     found = mean_delta(1.5, 0.7, Counts(lowest, weights, 0.0), noisy)
     apart = [mean_delta(1.5, 0.7, fixed(lowest + i), noisy).estimate for i in range(size)]
     assert found.estimate == pytest.approx(float(weights @ apart), rel=1e-11)
-
-
-def test_terms_are_summed_in_chunks_to_the_same(monkeypatch):
-    counts = binomial(300, 0.3)
-    whole = mean_delta(1.5, 0.7, counts, False)
-    monkeypatch.setattr(weighted_bags, "_CHUNK", 700)
-    assert mean_delta(1.5, 0.7, counts, False).estimate == pytest.approx(whole.estimate, rel=1e-13)
-    monkeypatch.setattr(weighted_bags, "_CHUNK", 1)
-    assert mean_delta(1.5, 0.7, counts, False).estimate == pytest.approx(whole.estimate, rel=1e-13)
 
 
 @noisy_or_not
@@ -178,17 +164,6 @@ def test_the_tail_beside_one_row_is_that_of_cauchy():
     np.testing.assert_allclose(_integral(1)._tail(x), true, rtol=1e-11)
 
 
-def test_what_matters_is_found_with_one_step_to_spare():
-    x = np.arange(10.0)
-    logs = np.array([-90.0, -70.0, -50.0, -9.0, 0.0, -1.0, -40.0, -61.0, -80.0, -99.0])
-    assert _above(x, logs, 60.0) == (1.0, 7.0)
-    assert _above(x, logs, 45.0) == (2.0, 7.0)
-    assert _above(x, logs, 1000.0) == (0.0, 9.0)
-    assert _above(x, logs, 5.0) == (3.0, 6.0)
-    assert _above(x, logs - 519.0, 5.0) == (3.0, 6.0)
-    assert _above(x, logs - 521.0, 5.0) is None
-
-
 @noisy_or_not
 @pytest.mark.parametrize("case", PRECISE)
 @pytest.mark.parametrize("drop", [1.0, 3.0, 8.0])
@@ -273,23 +248,6 @@ def test_what_is_kept_is_all_but_e_to_the_minus_60(shape):
 # --- counts --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("counts", "lowest"),
-    [
-        (binomial(7, 1.0), 7),
-        (binomial(0, 0.4), 0),
-        (binomial(0, 1.0), 0),
-        (fixed(3), 3),
-        (weighted_bags.hypergeometric(5, 9, 9), 5),
-        (weighted_bags.hypergeometric(5, 0, 9), 0),
-        (weighted_bags.hypergeometric(9, 4, 9), 4),
-        (weighted_bags.hypergeometric(0, 4, 9), 0),
-    ],
-)
-def test_counts_that_are_certain(counts, lowest):
-    assert (counts.lowest, counts.weights.tolist(), counts.lost) == (lowest, [1.0], 0.0)
-
-
 @pytest.mark.parametrize(("draws", "rate"), [(1, 0.25), (6, 0.5), (9, 0.9), (40, 0.02)])
 def test_small_binomials_are_the_textbook(draws, rate):
     counts = binomial(draws, rate)
@@ -363,70 +321,6 @@ def test_a_row_is_of_the_worse_kind_that_exists():
 def test_a_part_of_the_rows_is_counted_as_written():
     assert RandomWeightsProfile(2, (0.0, 1.0), 0.29, rows=100).noisy_rows == 29
     assert RandomWeightsProfile(2, (0.0, 1.0), 0.2999, rows=10).noisy_rows == 2
-
-
-def test_no_bag_is_larger_than_the_table():
-    assert RandomWeightsProfile(20, (0.0, 1.0), 0.5, rows=20).bag_size == 20
-    assert RandomWeightsProfile(10**9, (0.0, 1.0), 0.5).rows is None
-    for size, rows, told in [
-        (21, 20, "20"),
-        (10**9 + 1, None, "1,000,000,000"),
-        (10**9 + 1, 10**10, "10,000,000,000"),
-    ]:
-        with pytest.raises(InputError) as refused:
-            RandomWeightsProfile(size, (0.0, 1.0), 0.5, rows=rows)
-        assert str(refused.value) == (
-            f"`bag_size` {size:,} is above the {told} rows there may be; ask for smaller bags"
-        )
-    assert RandomWeightsProfile(1, (0.0, 1.0), 1.0, rows=1).bag_size == 1
-    for size, labels, fraction, std in [
-        (0, (0.0, 1.0), 0.5, 1.0),
-        (2, (1.0, 0.0), 0.5, 1.0),
-        (2, (0.0, 1.0), 0.0, 1.0),
-        (2, (0.0, 1.0), 1.01, 1.0),
-        (2, (0.0, 1.0), 0.5, 0.0),
-    ]:
-        with pytest.raises(InputError):
-            RandomWeightsProfile(size, labels, fraction, std)
-
-
-def test_where_each_limit_is_looked_for():
-    law, counted = (
-        RandomWeightsProfile(5, (-1.0, 2.0), 0.5),
-        RandomWeightsProfile(5, (-1.0, 2.0), 0.5, rows=40),
-    )
-    sizes, deviations, coins, rows = (
-        each.parameter_search(name, 1.0, 1e-3)
-        for each, name in [
-            (law, "bag_size"),
-            (law, "noise_std"),
-            (law, "noisy_fraction"),
-            (counted, "noisy_fraction"),
-        ]
-    )
-    for where in (sizes, deviations, coins, rows):
-        assert isinstance(where, SearchRange)
-    assert (sizes.low, sizes.high, sizes.start, sizes.integer) == (1, 10**9, 34, True)
-    small = counted.parameter_search("bag_size", 1.0, 1e-3)
-    assert (small.low, small.high) == (1, 40)
-    assert (
-        RandomWeightsProfile(5, (-1.0, 2.0), 0.5, rows=7)
-        .parameter_search("bag_size", 1.0, 1e-3)
-        .start
-        == 7
-    )
-    assert deviations.value(0.0) == 3.0
-    assert (deviations.low, deviations.high) == (-30.0, 30.0)
-    assert (coins.high, coins.method) == (1.0, SearchMethod.HALVING)
-    assert (rows.low, rows.high, rows.integer) == (1, 40, True)
-    assert [rows.value(count) for count in (1, 20, 40)] == [1 / 40, 0.5, 1.0]
-    assert law.epsilon_search(0.1) == SearchRange(
-        0.0, 1e5, 1.0, SearchRange.value, method=SearchMethod.DOUBLING
-    )
-    with pytest.raises(
-        InputError, match="RandomWeightsProfile has no parameter 'bags' to solve for"
-    ):
-        law.parameter_search("bags", 1.0, 1e-3)
 
 
 # --- weights that were drawn ---------------------------------------------------------------------

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 import pytest
 
 from labeldp.accounting.calibrate import (
-    _largest_integer,
-    _root,
-    _smallest_integer,
     _smallest_real,
     calibrate,
     epsilon_at,
@@ -237,65 +234,3 @@ def test_a_number_that_passes_is_at_most_1e_9_above_the_smallest(truth, guess):
     else:
         assert truth <= found <= truth * (1 + 1.1e-9) + 2e-15
     assert len(asked) < 90
-
-
-def test_beyond_the_cap_there_is_none():
-    assert _smallest_real(lambda x: x >= 100.0, 1.0, 10.0) == math.inf
-    assert _smallest_real(lambda x: x >= 9.9, 1.0, 10.0) == pytest.approx(9.9)
-    assert _smallest_real(lambda x: False, 0.0, 1e-3) == math.inf  # noqa: ARG005
-
-
-def test_a_root_is_bracketed_by_steps_away_from_the_start():
-    asked = []
-
-    def gap(x: float) -> float:
-        asked.append(x)
-        return 1000.0 - x
-
-    assert _root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
-    assert len(asked) == len(set(asked))
-    assert asked[:3] == [1.0, 1.5, 3.5]
-    asked.clear()
-    assert _root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
-    assert asked[:3] == [4000.0, 2000.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("truth", "guess"), [(12_345, 10_000), (12_345, 1), (12_345, 20_000), (3, 4)]
-)
-def test_whole_numbers_near_the_guess_are_found_by_few_looks(truth, guess):
-    """Steps double away from the guess, and then the bracket is halved."""
-    most = 2 * math.ceil(math.log2(abs(truth - guess) + 2)) + 4
-    for search in (
-        lambda passes: _largest_integer(lambda n: not passes(n) or n == truth, guess, 10**12),
-        lambda passes: _smallest_integer(passes, 0, guess, 10**12),
-    ):
-        looks = []
-
-        def passes(n: int, looks=looks) -> bool:
-            looks.append(n)
-            return n >= truth
-
-        assert search(passes) == truth
-        assert len(looks) <= max(most, 2 * math.ceil(math.log2(truth)) + 4)
-    looks = []
-
-    def below(n: int) -> bool:
-        looks.append(n)
-        return n <= truth
-
-    assert _largest_integer(below, guess, 10**12) == truth
-    assert len(looks) <= most
-    assert looks[0] == guess
-
-
-def test_a_real_number_is_found_by_few_looks():
-    looks = []
-
-    def passes(x: float) -> bool:
-        looks.append(x)
-        return x >= 1.0 + 1e-6
-
-    found = _smallest_real(passes, 1.0, 9.0)
-    assert 1.0 + 1e-6 <= found <= (1.0 + 1e-6) * (1 + 1e-9)
-    assert len(looks) <= 22

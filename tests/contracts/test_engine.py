@@ -21,7 +21,7 @@ from labeldp.exact.leverage import LeverageScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.passes.accumulator import Accumulator, run_in_order
 from labeldp.sampling.streams import Randomness
-from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
+from tests.contracts.own_accumulators import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.passes.conftest import Home
 from tests.passes.fitting import fitted
 from tests.plans import plan

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from flint import arb, ctx, fmpz
+from flint import arb, ctx
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
@@ -21,7 +21,6 @@ from labeldp.errors import DataError, InputError
 from labeldp.exact import (
     cholesky as factors,
     gram as grams,
-    label_sums,
     row_norms,
     stacked,
 )
@@ -29,7 +28,7 @@ from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.person_norms import PersonNorms, PersonScan, PersonSums, largest_person_norms
+from labeldp.exact.person_norms import PersonScan, PersonSums, largest_person_norms
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import RowNorms, TopK, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
@@ -53,14 +52,6 @@ def norm(matrix: NDArray[np.object_]) -> Fraction:
 
 
 # --- the factor ----------------------------------------------------------------------------------
-
-
-def test_constants_are_what_they_are_said_to_be() -> None:
-    assert factors.ROUNDOFF == UNIT
-    assert fmpz(factors._PRIME).is_prime()
-    assert factors._PRIME.bit_length() == 63
-    assert row_norms._WEIGHT_BITS == 40
-    assert label_sums.LABEL_BITS == 20
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])
@@ -215,13 +206,6 @@ def test_units_of_columns_are_in_the_root_and_out_of_the_whitener() -> None:
     assert np.array_equal(made.column_norms(), np.sqrt(np.diagonal(product)))
 
 
-def test_a_gram_of_triangle_a_triangle_is_its_multiply() -> None:
-    lower = np.tril(np.arange(1.0, 26.0).reshape(5, 5))
-    assert np.array_equal(factors.gram_of_triangle(lower), lower.T @ lower)
-    assert factors.matrix_digest(lower) == factors.matrix_digest(np.asfortranarray(lower))
-    assert factors.matrix_digest(lower) != factors.matrix_digest(lower.T)
-
-
 @pytest.mark.parametrize(("threshold", "kept"), [(0.74, [5, 8, 6]), (0.75, [5, 6]), (0.76, [5, 6])])
 def test_columns_that_others_explain_but_for_a_threshold_are_left_out(
     threshold: float, kept: list[int]
@@ -248,29 +232,6 @@ def test_columns_are_explained_by_all_that_were_kept_before() -> None:
             assert (
                 factors._drop_nearly_dependent(list(range(5)), design.T @ design, threshold) == kept
             )
-
-
-def test_what_is_nearly_dependent_is_looked_for_ever_more_boldly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Where no factor is ever good: four thresholds, and then a refusal."""
-    asked: list[float] = []
-
-    def distinct(kept: list[int], _scaled: object, threshold: float) -> list[int]:
-        asked.append(threshold)
-        return kept
-
-    monkeypatch.setattr(factors, "_factorise", lambda _gram, _kept: (None, np.eye(1)))
-    monkeypatch.setattr(factors, "_drop_nearly_dependent", distinct)
-    features = ONE_NUMBER
-    one = np.array([[7]])
-    gram = FeatureGram(50, one, np.zeros((1, 1), np.int64), (0,))
-    with pytest.raises(DataError) as refusal:
-        factors.verified_cholesky(gram, features)
-    assert str(refusal.value) == (
-        "the feature columns are too nearly collinear; drop or combine some"
-    )
-    assert asked == [2.0**-30, 2.0**-24, 2.0**-18, 2.0**-12]
 
 
 @pytest.mark.parametrize(("rows", "refused"), [(1, True), (2, False)])
@@ -421,14 +382,6 @@ def test_a_step_towards_the_solution_is_right_for_numbers_of_any_length(bits: in
     assert made._newton_step(np.array([0, 0], dtype=object)).tolist() == [0, 0]
 
 
-def test_any_integer_becomes_the_nearest_double() -> None:
-    from labeldp.exact.least_squares import _to_float
-
-    assert _to_float(3, -1) == 1.5
-    assert _to_float(10**400, -1400) == float(Fraction(10**400, 2**1400))
-    assert _to_float(5, 3) == 40.0
-
-
 # --- the quadratic form --------------------------------------------------------------------------
 
 
@@ -567,12 +520,6 @@ def test_the_reach_of_a_bag_is_that_of_its_largest_entries() -> None:
     assert made.terms == 4
     assert pytest.approx(UNIT, rel=0.015) == stacked.ROUNDING
     assert stacked.ROUNDING > UNIT
-
-
-@pytest.mark.parametrize(("names", "rows", "bags"), [(4, 100, 655), (4, 2, 16384), (600, 9, 1)])
-def test_bags_at_once_are_some_megabytes(names: int, rows: int, bags: int) -> None:
-    features: Any = SimpleNamespace(names=range(names))
-    assert stacked.bags_at_once(features, rows) == bags
 
 
 def test_products_of_bags_are_exact_to_the_last_unit() -> None:
@@ -831,13 +778,6 @@ def test_the_longest_person_is_not_made_shorter_by_rounding() -> None:
     assert Fraction(found.length) >= 3 * Fraction(third) * (1 + Fraction(1, 2**51))
     assert Fraction(found.length) <= 3 * Fraction(third) * (1 + Fraction(1, 2**48))
     assert found.rows == 5
-
-
-def test_a_bound_on_persons_holds_up_to_what_it_says() -> None:
-    most = PersonNorms(1.5, 7)
-    assert most.is_within(1.5, 7)
-    assert not most.is_within(1.49, 7)
-    assert not most.is_within(1.5, 6)
 
 
 # --- exact sums ----------------------------------------------------------------------------------

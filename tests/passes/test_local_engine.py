@@ -25,7 +25,7 @@ from labeldp.features.fit import fit_features
 from labeldp.passes.accumulator import PassRequirements
 from labeldp.passes.engine import BatchStream, LocalEngine
 from labeldp.passes.memory import Memory
-from tests.contracts.tallies import WeightedGram
+from tests.contracts.own_accumulators import WeightedGram
 from tests.tables import RANGE, table
 
 ROWS = 900

@@ -35,6 +35,7 @@ def assert_alike(found: dict[str, Any], local: dict[str, Any]) -> None:
     assert found == {name: local[name] for name in found}
 
 
+@pytest.mark.slow
 def test_executors_of_their_own_give_the_same_bytes(tmp_path: Path) -> None:
     found, events = run("local-cluster[2,1,1024]", tmp_path, "layouts")
     assert len(found["layouts"]) == 4

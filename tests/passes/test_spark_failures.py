@@ -55,12 +55,12 @@ def flaky(frame: Any, place: Path, how: str) -> Any:
     return frame.mapInArrow(rows, frame.schema)
 
 
-@pytest.mark.parametrize("how", ["raises", "is killed"])
+@pytest.mark.parametrize("how", [pytest.param("raises", marks=pytest.mark.slow), "is killed"])
 def test_tasks_that_fail_and_run_again_count_once(
     spark: Any, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the pass over labels too: the same bytes, and labels leave once, in one draw."""
-    data, drawn = table(1200), Mock(wraps=rounded_noise.sample_rounded)
+    data, drawn = table(400), Mock(wraps=rounded_noise.sample_rounded)
     local = scan(data, **LABEL)
     made = plan(local, **OPTIONS)
     log = tmp_path / "failures"

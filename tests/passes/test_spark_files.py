@@ -226,6 +226,7 @@ def test_a_directory_of_unknown_files_is_refused(spark: Any, tmp_path: Path) -> 
     assert "no single known format" in error
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_prints_the_answer_alone(tmp_path: Path, spark: Any) -> None:
     """Spark started by the command line: its noise stays off standard output."""
     del spark

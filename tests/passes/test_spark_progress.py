@@ -87,7 +87,7 @@ def test_the_bar_of_a_pass_ends_at_all_rows(spark: Any) -> None:
         assert rows == (None if task in ("levels and ranges", "numeric grids") else 600)
         yield told[task].append
 
-    frame = spark.createDataFrame(table(600)).repartition(24)
+    frame = spark.createDataFrame(table(600)).repartition(4)
     source, engine = scan(frame, label="label", label_range=RANGE), SparkEngine(progress)
     features = fit_features(source, run_pass=engine.run_pass)
     engine.run_pass("feature sums", source, GramAccumulator(features))

@@ -15,7 +15,7 @@ from scipy import stats
 from labeldp.errors import PlanError
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
-from tests.test_door_radial import Scripted
+from tests.sampling.test_radial_noise import Scripted
 
 QUARTER = 2**62  # of the uniform's 64 bits: far from both of its ends
 

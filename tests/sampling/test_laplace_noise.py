@@ -13,7 +13,7 @@ from scipy import stats
 
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, words
-from tests.test_door import Counted
+from tests.sampling.test_rounded_noise import Counted
 
 Reals = NDArray[np.float64]
 Z = 4.5  # two-sided error probability of each statistical test: 7e-6
