@@ -1,4 +1,4 @@
-"""Which mechanism and which basis, is the plan useful, and what would help: from features alone.
+"""Which mechanism and which basis, and what would help a plan that is of no use.
 
 Every function here works on public facts. Mechanisms are compared by what privacy adds to the mean
 squared error of a prediction (`Forecast.selection_score`): exactly where that is known in closed
@@ -17,78 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.data.source import Source
-from labeldp.errors import InputError, LabelDPError, PlanError
-from labeldp.features.feature_map import FeatureMap
+from labeldp.errors import InputError, LabelDPError
+from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.mechanisms.bags import BagRows, SimulationInputs
-from labeldp.mechanisms.base import Mechanism, MechanismPlan
-from labeldp.mechanisms.description import number
+from labeldp.mechanisms.base import ENOUGH_KEPT, Mechanism, MechanismPlan
+from labeldp.mechanisms.description import Note, number
 from labeldp.mechanisms.design_summary import DesignSummary, summarize_design
-from labeldp.mechanisms.forecast import explained_ms
-from labeldp.mechanisms.notes import Note
-from labeldp.mechanisms.options import (
-    AUTO,
-    LINEAR,
-    USES,
-    Encoding,
-    make_options,
-    names,
-    set_options,
-)
+from labeldp.mechanisms.noisy_rows import least_noise
+from labeldp.mechanisms.options import AUTO, LINEAR, Encoding, make_options, names, set_options
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms
 from labeldp.passes.engine import Engine
 from labeldp.spark.engine import engine_for
 
 Choices = dict[str, Any]
 """Keywords of `plan`: budget, accountant, encoding and options of the mechanism."""
-
-# ---- utility
-#
-# Predictions beat the constant one (the mean of all labels) if privacy adds less to the mean square
-# of their error than features explain. What features explain is unknown until labels are read. The
-# yardstick is what they may explain of favourable labels: spread evenly over their range of width
-# Δ, half of the variance Δ²/12 explained, and no more than a stated residual leaves of the Δ²/4
-# that labels in the range can vary by. A plan that fails for those is refused.
-
-LEAST_KEPT, ENOUGH_KEPT = 0.1, 0.5
-"""Of what features explain: below the first a plan is refused, below the second there is a
-warning."""
-
-
-def explained_mse(plan: MechanismPlan) -> float:
-    """Return what features are taken to explain: half of labels spread evenly over their range."""
-    low, high = plan.labels.range
-    stated = plan.forecast.residual_source == "stated"
-    return explained_ms(high - low, plan.forecast.residual_ms if stated else 0.0)
-
-
-def explained_share_kept(plan: MechanismPlan) -> float:
-    """Return the share of that which predictions keep; below 0 the constant one is better."""
-    explained = explained_mse(plan)
-    return 1 - plan.forecast.added_mse_default_fit / explained if explained else -math.inf
-
-
-def is_useful(plan: MechanismPlan) -> bool:
-    """Return whether predictions may beat the constant one, by the forecast."""
-    return explained_share_kept(plan) >= LEAST_KEPT
-
-
-def utility_message(plan: MechanismPlan) -> str:
-    """Say what privacy does to predictions."""
-    low, high = plan.labels.range
-    error, kept = math.sqrt(plan.forecast.added_mse), max(0.0, explained_share_kept(plan))
-    size = (
-        f"adds {number(error, 3)} to a prediction (root mean square, "
-        f"{error / (high - low):.2g} of the label range)"
-        if math.isfinite(error)
-        else "adds errors without bound"
-    )
-    return (
-        f"privacy {size} and leaves at most {kept:.0%} of what features may explain: a fit "
-        f"{'may not be' if kept else 'is not'} better than the mean of the labels"
-    )
-
-
-# ---- one mechanism, or the best
 
 
 @dataclass(frozen=True)
@@ -97,6 +39,9 @@ class Planned:
 
     plan: MechanismPlan
     design: DesignSummary
+
+
+# ---- one mechanism, or the best
 
 
 def plan_mechanism(
@@ -120,21 +65,28 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
     An option that only some mechanisms have narrows the choice to those. Mechanisms without a
     closed form are considered only if no other has all options; they are simulated.
     """
-    fitting = candidates(use, choices)
+    serving = [mechanism for mechanism in mechanisms() if use in mechanism.uses]
+    fitting = [mechanism for mechanism in serving if has_options(mechanism, choices)]
+    if not fitting:
+        for mechanism in serving:
+            make_request(mechanism, **choices)  # raises, and says which option is wrong
     closed = [mechanism for mechanism in fitting if mechanism.closed_form]
-    encoding = make_request(fitting[0], **choices).encoding
+    considered = closed or fitting
+    encoding = make_request(considered[0], **choices).encoding
     design = summarize_design(source, engine=engine, encoding=encoding)
-    if closed:
-        best, errors = _least_error(closed, choices, design, source, engine)
-    else:
-        offers = [forecast_mechanism(m, choices, design, source, engine) for m in fitting]
-        best = best_plan(offers).plan
-        errors = [
-            f"{each.mechanism} {_root(each.plan.forecast.selection_score)}"
-            for each in offers
-            if each.plan
-        ]
-    notes = _narrowing_notes(closed or fitting, use, choices)
+    forecasts = forecast_mechanisms(considered, choices, design, source, engine, prune=True)
+    best = best_plan(forecasts).plan
+    notes = []
+    left_out = [each for each in serving if each.closed_form and each not in considered]
+    narrowing = [
+        f"`{name}`"
+        for name, value in set_options(choices).items()
+        if not all(has_options(each, {name: value}) for each in left_out)
+    ]
+    if narrowing:
+        only = ", ".join(each.name for each in considered)
+        notes.append(f"{', '.join(narrowing)}: for {only}, so auto looked no further")
+    errors = [each.words for each in forecasts if each.words]
     if len(errors) > 1:
         notes.append(
             f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
@@ -142,19 +94,6 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
         )
     notes = [Note(text, Note.CHOICE) for text in notes]
     return Planned(replace(best, notes=(*best.notes, *notes)), design)
-
-
-def candidates(use: str, choices: Choices) -> list[Mechanism]:
-    """Return the mechanisms that serve a use and have all options that were given."""
-    if use not in USES:
-        raise InputError(f"`use` must be {' or '.join(USES)}, not {use!r}")
-    serving = [mechanism for mechanism in mechanisms() if use in mechanism.uses]
-    fitting = [mechanism for mechanism in serving if has_options(mechanism, choices)]
-    if fitting:
-        return fitting
-    for mechanism in serving:
-        make_request(mechanism, **choices)  # raises, and says which option is wrong
-    raise InputError(f"no mechanism serves {use}; leave `use` out")
 
 
 def has_options(mechanism: Mechanism, choices: Choices) -> bool:
@@ -167,58 +106,7 @@ def has_options(mechanism: Mechanism, choices: Choices) -> bool:
     return set(set_options(choices)) <= set(own)
 
 
-def _least_error(
-    closed: list[Mechanism],
-    choices: Choices,
-    design: DesignSummary,
-    source: Source,
-    engine: Engine,
-) -> tuple[MechanismPlan, list[str]]:
-    """Return the plan of least forecast error, and the errors of all in words.
-
-    Mechanisms with a lower bound of their error come last; one that cannot win is not planned.
-    """
-    best: MechanismPlan | None = None
-    errors, problems = [], []
-    for mechanism in sorted(closed, key=lambda each: each.has_error_bound):
-        request = make_request(mechanism, **choices)
-        try:
-            mechanism.check_request(request, source)
-            if best is not None and mechanism.has_error_bound:
-                least = mechanism.least_added_mse(request, design)
-                if least >= best.forecast.selection_score:
-                    errors.append(f"{mechanism.name} ≥ {_root(least)}")
-                    continue
-            plan = mechanism.plan(request, design, source, engine)
-        except LabelDPError as problem:
-            problems.append(problem)
-            continue
-        errors.append(f"{mechanism.name} {_root(plan.forecast.selection_score)}")
-        if best is None or plan.forecast.selection_score < best.forecast.selection_score:
-            best = plan
-    if best is None:
-        raise problems[0]
-    return best, errors
-
-
-def _narrowing_notes(left: list[Mechanism], use: str, choices: Choices) -> list[str]:
-    """Say which options narrowed the choice, and to what."""
-    others = [m for m in mechanisms() if use in m.uses and m.closed_form and m not in left]
-    flags = [
-        f"`{name}`"
-        for name, value in set_options(choices).items()
-        if not all(has_options(m, {name: value}) for m in others)
-    ]
-    if not flags:
-        return []
-    return [f"{', '.join(flags)}: for {', '.join(m.name for m in left)}, so auto looked no further"]
-
-
-def _root(mean_square: float) -> str:
-    return number(math.sqrt(mean_square))
-
-
-# ---- all of them compared
+# ---- comparison
 
 TRIALS = 10
 _BLOCK_ROWS = 32_768
@@ -230,30 +118,46 @@ class MechanismForecast:
     """What one mechanism would give, or why it has no plan."""
 
     mechanism: str
-    planned: Planned | None
-    mean_mse: float | None
-    method: str | None
+    planned: Planned | None = None
+    mean_mse: float | None = None
+    method: str | None = None
     """How the error was forecast: "closed form" or "simulated"."""
-    reason: str | None = None
+    problem: LabelDPError | None = None
+    least_added_mse: float | None = None
+    """A lower bound, where a mechanism was not planned because it cannot be the best."""
 
     @property
-    def plan(self) -> MechanismPlan | None:
-        return self.planned.plan if self.planned else None
+    def order(self) -> float:
+        """Mechanisms are compared by this error; what has no plan comes last."""
+        if self.planned is not None:
+            forecast = self.planned.plan.forecast
+            return forecast.residual_ms + forecast.selection_score
+        return math.inf if self.mean_mse is None else self.mean_mse
+
+    @property
+    def words(self) -> str | None:
+        """The error that privacy adds, in words."""
+        if self.planned is not None:
+            score = self.planned.plan.forecast.selection_score
+            return f"{self.mechanism} {number(math.sqrt(score))}"
+        if self.least_added_mse is not None:
+            return f"{self.mechanism} ≥ {number(math.sqrt(self.least_added_mse))}"
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the forecast as plain values."""
-        claim = self.plan.claim.to_json() if self.plan else {}
-        noise = claim.get("noise") or {}
+        plan = None if self.planned is None else self.planned.plan
+        claim = plan.claim.to_json() if plan else {}
         return {
             "mechanism": self.mechanism,
             "bags": claim.get("bags"),
             "bag_size": claim.get("bag_size"),
-            "noise_std": noise.get("std"),
+            "noise_std": (claim.get("noise") or {}).get("std"),
             "mean_mse": self.mean_mse,
-            "excess": self.plan.forecast.excess_mean if self.plan else None,
-            "added_ms": self.plan.forecast.added_mse if self.plan else None,
+            "excess": plan.forecast.excess_mean if plan else None,
+            "added_ms": plan.forecast.added_mse if plan else None,
             "method": self.method,
-            "reason": self.reason,
+            "reason": None if self.problem is None else str(self.problem),
         }
 
 
@@ -266,43 +170,70 @@ def compare(
     """
     engine = engine or engine_for(source)
     serving = [mechanism for mechanism in mechanisms() if use in mechanism.uses]
-    encoding = {name: value for name, value in choices.items() if name in names(Encoding)}
-    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, encoding))
-    offers = [forecast_mechanism(m, choices, design, source, engine) for m in serving]
-    best = best_plan(offers).plan
+    encoding = make_options(Encoding, choices)
+    design = summarize_design(source, engine=engine, encoding=encoding)
+    forecasts = forecast_mechanisms(serving, choices, design, source, engine)
+    best = best_plan(forecasts).plan
     # the yardstick: the mean of labels of which features explain what they may
-    error = best.forecast.residual_ms + explained_mse(best)
-    offers.append(MechanismForecast("constant", None, error, "yardstick"))
-    return sorted(offers, key=lambda o: math.inf if o.mean_mse is None else o.mean_mse)
+    error = best.forecast.residual_ms + best.explained_mse
+    constant = MechanismForecast("constant", mean_mse=error, method="yardstick")
+    return sorted([*forecasts, constant], key=lambda each: each.order)
 
 
-def best_plan(offers: list[MechanismForecast]) -> Planned:
-    """Return the plan of least error; without any, say why the first mechanism has none."""
-    plans = [(each.mean_mse, each.planned) for each in offers if each.planned is not None]
-    if not plans:
-        raise PlanError(f"no mechanism has an offer: {offers[0].reason}")
-    return min(plans, key=lambda pair: pair[0] or 0.0)[1]
+def best_plan(forecasts: list[MechanismForecast]) -> Planned:
+    """Return the plan of least error; without any, raise why the first mechanism has none."""
+    best = min(forecasts, key=lambda each: math.inf if each.planned is None else each.order)
+    if best.planned is None:
+        assert best.problem is not None
+        raise best.problem
+    return best.planned
 
 
-def forecast_mechanism(
-    mechanism: Mechanism,
+def forecast_mechanisms(
+    considered: Sequence[Mechanism],
     choices: Choices,
     design: DesignSummary,
     source: Source,
     engine: Engine,
-) -> MechanismForecast:
-    """Return what a mechanism would give; its error is simulated if there is no closed form."""
-    name = mechanism.name
-    try:
-        request = make_request(mechanism, **choices)
-        mechanism.check_request(request, source)
-        plan = mechanism.plan(request, design, source, engine)
-    except LabelDPError as problem:
-        return MechanismForecast(name, None, None, None, str(problem))
-    stream = np.random.default_rng(_SEED)
-    simulation = mechanism.simulate(plan, source, stream)
-    if simulation is None:
-        return MechanismForecast(name, Planned(plan, design), plan.forecast.mean_mse, "closed form")
+    *,
+    prune: bool = False,
+) -> list[MechanismForecast]:
+    """Return what each mechanism would give; with `prune` those that cannot win are not planned."""
+    best = math.inf
+    forecasts = []
+    # Mechanisms with a lower bound of their error come last, so that they need not be planned.
+    for mechanism in sorted(considered, key=lambda each: each.has_error_bound):
+        name = mechanism.name
+        try:
+            request = make_request(mechanism, **choices)
+            mechanism.check_request(request, source)
+            least = mechanism.least_added_mse(request, design) if prune else 0.0
+            if least >= best:
+                forecasts.append(MechanismForecast(name, least_added_mse=least))
+                continue
+            plan = mechanism.plan(request, design, source, engine)
+        except LabelDPError as problem:
+            forecasts.append(MechanismForecast(name, problem=problem))
+            continue
+        stream = np.random.default_rng(_SEED)
+        simulation = mechanism.simulate(plan, source, stream)
+        method = "closed form"
+        if simulation is not None:
+            plan, method = _simulated(plan, simulation, source, engine, stream), "simulated"
+        best = min(best, plan.forecast.selection_score)
+        error = plan.forecast.mean_mse
+        forecasts.append(MechanismForecast(name, Planned(plan, design), error, method))
+    return forecasts
+
+
+def _simulated(
+    plan: MechanismPlan,
+    simulation: SimulationInputs,
+    source: Source,
+    engine: Engine,
+    stream: np.random.Generator,
+) -> MechanismPlan:
+    """Return the plan with a forecast from simulated releases."""
     error = simulated_mse(plan, simulation, source, engine, stream)
     added = error - plan.forecast.residual_ms
     forecast = replace(
@@ -313,8 +244,7 @@ def forecast_mechanism(
         added_mse_default_fit=added,
         selection_score=added,
     )
-    simulated = Planned(replace(plan, forecast=forecast), design)
-    return MechanismForecast(name, simulated, error, "simulated")
+    return replace(plan, forecast=forecast)
 
 
 def simulated_mse(
@@ -384,35 +314,6 @@ _LEAVES = 1000
 
 
 @dataclass(frozen=True)
-class BasisForecast:
-    """What a basis would cost."""
-
-    basis: str
-    planned: Planned
-
-    @property
-    def share(self) -> float:
-        """The error that privacy adds, of the label range."""
-        low, high = self.planned.plan.labels.range
-        return math.sqrt(self.planned.plan.forecast.added_mse) / (high - low)
-
-    @property
-    def allowed(self) -> bool:
-        return self.share <= BASES[self.basis]
-
-    def to_json(self) -> dict[str, Any]:
-        plan = self.planned.plan
-        return {
-            "basis": self.basis,
-            "columns": len(plan.features.names),
-            "added_rms": math.sqrt(plan.forecast.added_mse),
-            "added_of_range": self.share,
-            "kept": explained_share_kept(plan),
-            "allowed": self.allowed,
-        }
-
-
-@dataclass(frozen=True)
 class BasisChoice:
     """The basis that was chosen, its plan, and what was tried."""
 
@@ -426,61 +327,71 @@ def choose_basis(plan_basis: Callable[[str], Planned]) -> BasisChoice:
 
     The first basis that costs too much, or is impossible, ends the search.
     """
-    poorest, *others = BASES
-    tried = [BasisForecast(poorest, plan_basis(poorest))]
-    for basis in others:
+    tried: list[dict[str, Any]] = []
+    previous = None
+    best: tuple[str, Planned]
+    for basis, most in BASES.items():
         try:
-            more = BasisForecast(basis, plan_basis(basis))
+            planned = plan_basis(basis)
         except LabelDPError:
+            if not tried:
+                raise
             break
-        if more.planned.plan.features.basis == tried[-1].planned.plan.features.basis:
+        plan = planned.plan
+        if plan.features.basis == previous:
             continue  # no number to bend, or no more values to bend at
-        tried.append(more)
-        if not more.allowed:
+        previous = plan.features.basis
+        low, high = plan.labels.range
+        error = math.sqrt(plan.forecast.added_mse)
+        share = error / (high - low)
+        tried.append(
+            {
+                "basis": basis,
+                "columns": len(plan.features.names),
+                "added_rms": error,
+                "added_of_range": share,
+                "kept": plan.explained_share_kept,
+                "allowed": share <= most,
+            }
+        )
+        if share > most:
             break
-    best = [each for each in tried if each.allowed][-1]
-    plan = best.planned.plan
-    shares = ", ".join(f"{each.basis} {each.share:.2%}" for each in tried)
-    words = (
-        f"basis auto chose {best.basis}, {len(plan.features.names)} columns; what privacy "
+        best = basis, planned
+    basis, planned = best
+    plan = planned.plan
+    shares = ", ".join(f"{each['basis']} {each['added_of_range']:.2%}" for each in tried)
+    chosen = (
+        f"basis auto chose {basis}, {len(plan.features.names)} columns; what privacy "
         f"adds to a prediction, of the label range: {shares}"
     )
-    notes = [Note(each, Note.CHOICE) for each in (words, *_tree_notes(plan))]
+    notes = [Note(each, Note.CHOICE) for each in (chosen, *_tree_notes(plan))]
     plan = replace(plan, notes=(*plan.notes, *notes))
-    table = tuple(each.to_json() for each in tried)
-    return BasisChoice(best.basis, Planned(plan, best.planned.design), table)
+    return BasisChoice(basis, Planned(plan, planned.design), tuple(tried))
 
 
-def _tree_notes(plan: MechanismPlan) -> list[str]:
+def _tree_notes(plan: MechanismPlan) -> Iterator[str]:
     """Say so if trees on noisy rows may do better (theory §11, §12)."""
     claim = plan.claim
-    offers = [m.row_noise_std(claim.protected, claim.epsilon, claim.delta) for m in mechanisms()]
-    noise = min((std for std in offers if std is not None), default=math.inf)
+    noise = least_noise(1.0, claim.protected, claim.epsilon, claim.delta).std
     leaf = _ROWS_FOR_NOISE * 12 * noise**2
     leaves = plan.features.rows / leaf
-    if leaves < _LEAVES:
-        return []
-    return [
-        f"trees on noisy rows (`use='any-model'`) may predict better at this budget: the rows feed "
-        f"some {leaves:,.0f} leaves of {leaf:,.0f} rows, in which noise averages out, if labels "
-        "are spread over their range; fewer if they crowd in a part of it"
-    ]
+    if leaves >= _LEAVES:
+        yield (
+            "trees on noisy rows (`use='any-model'`) may predict better at this budget: the rows "
+            f"fill some {leaves:,.0f} leaves of {leaf:,.0f} rows, in which noise averages out"
+        )
 
 
 # ---- suggestions
 #
 # Each suggestion is planned, so its forecast is no guess. Features are public, so trying costs time
-# only: a larger ε, the costliest column left out, rare levels merged, rows of high leverage tamed.
-# Where a plan takes long, only ε is tried.
+# only: a larger ε, as many aggregates as the mechanism would take, the costliest column left out.
 
 NO_FIX = "no ε up to 10 and no single column mends that: the table is too small for its columns"
-MOST_SUGGESTIONS = 3
 _BUDGETS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
 """ε that are tried; beyond, a guarantee is weak (`release.budget`)."""
-_WINSOR = 0.005
-"""More than is clipped by default; less than costs a fit much (theory §9)."""
 _MOST_COLUMNS, _MOST_VALUES = 200, 50_000_000
-"""Of a table that is planned again and again."""
+"""Of a table that is encoded again without a column."""
 
 
 @dataclass(frozen=True)
@@ -495,11 +406,11 @@ def utility_refusal(plan: MechanismPlan, suggestions: Sequence[Suggestion]) -> s
     """Return one line: what is wrong, what would mend it, how to go on without."""
     fixes = "; ".join(
         f"{each.words} (adds {number(math.sqrt(each.plan.forecast.added_mse), 3)}, "
-        f"keeps {max(0, explained_share_kept(each.plan)):.0%})"
+        f"keeps {max(0, each.plan.explained_share_kept):.0%})"
         for each in suggestions
     )
     return (
-        f"{utility_message(plan)}; {f'cures: {fixes}' if fixes else NO_FIX}; "
+        f"{plan.utility_message}; {f'remedies: {fixes}' if fixes else NO_FIX}; "
         "or give `force=True` to go on regardless"
     )
 
@@ -507,94 +418,57 @@ def utility_refusal(plan: MechanismPlan, suggestions: Sequence[Suggestion]) -> s
 def suggest_fixes(
     planned: Planned, choices: Choices, source: Source, engine: Engine
 ) -> list[Suggestion]:
-    """Return changes that make the plan useful, the best first, at most three."""
-    replanner = _Replanner(planned.plan, planned.design, choices, source, engine)
-    fixes = [
-        each
-        for each in (*replanner.budgets(), *replanner.numbers(), *replanner.encodings())
-        # one that leaves less than half of the columns has little to explain
-        if is_useful(each.plan)
-        and 2 * len(each.plan.features.names) > len(planned.plan.features.names)
-    ]
-    return sorted(fixes, key=lambda each: -explained_share_kept(each.plan))[:MOST_SUGGESTIONS]
+    """Return changes that make the plan of this mechanism useful, the best first."""
+    mechanism, columns = planned.plan.mechanism, len(planned.plan.features.names)
 
-
-@dataclass(frozen=True)
-class _Replanner:
-    """Plans the same mechanism with other options."""
-
-    plan: MechanismPlan
-    design: DesignSummary
-    choices: Choices
-    source: Source
-    engine: Engine
-
-    def _again(
-        self,
-        words: str,
-        source: Source | None = None,
-        *,
-        same_encoding: bool = False,
-        **changed: Any,
-    ) -> Iterator[Suggestion]:
-        """Yield the plan with changed options; nothing if there is no such plan."""
-        mechanism, source = self.plan.mechanism, source or self.source
+    def replan(design: DesignSummary, source: Source, **changed: Any) -> MechanismPlan | None:
         try:
-            request = make_request(mechanism, **self.choices | changed)
-            design = self.design
-            if not same_encoding:
-                encoding = request.encoding
-                design = summarize_design(source, engine=self.engine, encoding=encoding)
-            yield Suggestion(words, mechanism.plan(request, design, source, self.engine))
+            request = make_request(mechanism, **choices | changed)
+            return mechanism.plan(request, design, source, engine)
         except LabelDPError:
-            return
+            return None
 
-    def budgets(self) -> Iterator[Suggestion]:
-        """Yield the least ε of those tried that keeps enough; else the largest."""
-        last: list[Suggestion] = []
-        for epsilon in _BUDGETS:
-            if epsilon <= self.choices["epsilon"]:
-                continue
-            words = f"`epsilon={epsilon:g}`"
-            last = list(self._again(words, same_encoding=True, epsilon=epsilon))
-            if last and explained_share_kept(last[0].plan) >= ENOUGH_KEPT:
-                break
-        yield from last
-
-    def numbers(self) -> Iterator[Suggestion]:
-        """Yield as many aggregates as the mechanism would take."""
-        for name in ("bags", "bag_size"):
-            if self.choices.get(name) is not None:
-                yield from self._again(f"without `{name}`", same_encoding=True, **{name: None})
-
-    def encodings(self) -> Iterator[Suggestion]:
-        """Yield plans with other design columns, where trying them is quick."""
-        features = self.plan.features
-        values = features.rows * len(features.columns)
-        if features.width > _MOST_COLUMNS or values > _MOST_VALUES:
-            return
-        encoding = make_request(self.plan.mechanism, **self.choices).encoding
-        leverage = self.design.leverage
-        column = _raw_column(self.design.features, leverage.costliest[0].column)
-        others = tuple(each for each in self.source.columns if each.name != column)
-        if column is not None and others:
-            yield from self._again(f"`drop='{column}'`", replace(self.source, columns=others))
-        usual = 4 / math.sqrt(features.rows)
-        if encoding.max_leverage is None and leverage.maximum > usual:
-            limit = float(f"{usual:.1g}")
-            yield from self._again(f"`max_leverage={limit:g}`", max_leverage=limit)
-        if encoding.winsor == Encoding.winsor and features.numeric:
-            yield from self._again(f"`winsor={_WINSOR:g}`", winsor=_WINSOR)
-        if any(column.size > 2 for column in features.categorical):
-            count = 4 * (encoding.min_count or math.isqrt(features.rows))
-            yield from self._again(f"`min_count={count}`", min_count=count)
+    found: dict[str, MechanismPlan | None] = {}
+    for epsilon in _BUDGETS:
+        if epsilon <= choices["epsilon"]:
+            continue
+        plan = replan(planned.design, source, epsilon=epsilon)
+        found = {f"`epsilon={epsilon:g}`": plan}
+        if plan is not None and plan.explained_share_kept >= ENOUGH_KEPT:
+            break  # the least ε of those tried that keeps enough; else the largest
+    for name in ("bags", "bag_size"):
+        if choices.get(name) is not None:
+            found[f"without `{name}`"] = replan(planned.design, source, **{name: None})
+    column = _costliest_column(planned)
+    others = tuple(each for each in source.columns if each.name != column)
+    if column is not None and others:
+        fewer = replace(source, columns=others)
+        encoding = make_request(mechanism, **choices).encoding
+        try:
+            design = summarize_design(fewer, engine=engine, encoding=encoding)
+            found[f"`drop='{column}'`"] = replan(design, fewer)
+        except LabelDPError:
+            pass
+    fixes = [
+        Suggestion(words, plan)
+        for words, plan in found.items()
+        # one that leaves less than half of the columns has little to explain
+        if plan is not None and plan.is_useful and 2 * len(plan.features.names) > columns
+    ]
+    return sorted(fixes, key=lambda each: -each.plan.explained_share_kept)
 
 
-def _raw_column(features: FeatureMap, name: str) -> str | None:
-    """Return the column of the table behind a design column; None for the constant."""
-    behind = {each.name: each.design_columns for each in features.numeric}
-    behind |= {each.name: each.design_columns for each in features.categorical}
-    for raw, designed in behind.items():
-        if name == raw or any(name == column.name for column in designed):
-            return raw
-    return None
+def _costliest_column(planned: Planned) -> str | None:
+    """Return the column of the table that gives a row most leverage, where replanning is quick."""
+    features = planned.design.features
+    values = features.rows * len(features.columns)
+    if planned.plan.features.width > _MOST_COLUMNS or values > _MOST_VALUES:
+        return None
+    name = planned.design.leverage.costliest[0].column
+    columns: list[NumericColumn | CategoricalColumn] = [*features.numeric, *features.categorical]
+    behind = [
+        each.name
+        for each in columns
+        if name in (each.name, *(column.name for column in each.design_columns))
+    ]
+    return behind[0] if behind else None  # none: the constant, or a derived column

@@ -13,23 +13,14 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from labeldp.choose import (
-    ENOUGH_KEPT,
-    Planned,
-    choose_basis,
-    explained_share_kept,
-    is_useful,
-    plan_mechanism,
-    suggest_fixes,
-    utility_message,
-    utility_refusal,
-)
+from labeldp.choose import Planned, choose_basis, plan_mechanism, suggest_fixes, utility_refusal
 from labeldp.data.source import Source, applicable, as_source, scan
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
@@ -49,72 +40,38 @@ from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import named_label
 from labeldp.io_util import check_target, new_path, path_problem, read_json
-from labeldp.mechanisms.base import MechanismPlan
+from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
+from labeldp.mechanisms.description import left_out_note, sort_notes
+from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.forecast import Forecast
-from labeldp.mechanisms.notes import left_out_note, sort_notes
 from labeldp.mechanisms.options import (
     AUTO,
     DELTA,
     EPSILON,
     LINEAR,
-    OPTIONS,
     USES,
     AccountantName,
+    Encoding,
     MechanismName,
     Use,
-    check_formula_alone,
+    make_options,
     names,
-    refuse_unknown,
 )
-from labeldp.mechanisms.registry import mechanism_named, mechanisms, read_claim
+from labeldp.mechanisms.registry import make_request, mechanism_named, option_names, read_claim
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Certificate, read_about, seal
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
 from labeldp.spark.engine import engine_for
 
+if TYPE_CHECKING:  # the ledger stands above plans
+    from labeldp.ledger.ledger import Ledger
+
 MOST_NUMBERS = 500_000_000
 """Numbers of a release that is drawn in memory: four gigabytes."""
 PLAN_FORMAT = "labeldp-plan/2"
 TABLE_OPTIONS = tuple(inspect.signature(scan).parameters)[1:]
 """Keywords of `scan`."""
-
-
-class Debit(Protocol):
-    """What a release was paid with; a `with` block around the run, which records how it ended."""
-
-    def to_json(self) -> dict[str, Any] | None:
-        """Return what the certificate says of it."""
-
-    def done(self, seal: str) -> None:
-        """Record that the release is there."""
-
-    def __enter__(self) -> Debit: ...
-
-    def __exit__(self, *problem: Any) -> None: ...
-
-
-class Ledger(Protocol):
-    """A ledger (`ledger/ledger.py`, which stands above this module)."""
-
-    def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Debit:
-        """Pay for a release before its labels are read, or refuse."""
-
-
-class NoLedger:
-    """The debit of a release without a ledger."""
-
-    def to_json(self) -> None:
-        """Return what the certificate says: nothing."""
-
-    def done(self, seal: str) -> None:
-        """Record nothing."""
-
-    def __enter__(self) -> NoLedger:
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        return
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,6 +82,9 @@ class Plan(MechanismPlan, ReprMixin):
     """What was tried, and what each would cost, where the basis was chosen."""
     path: Path | None = field(default=None, compare=False)
     """The file that it was read from, beside which a release is noted."""
+    file_seal: str | None = field(default=None, compare=False)
+    """The digest that stands in that file. One computed anew may differ on another processor, in
+    the last digits of a forecast."""
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         claim, (low, high) = self.claim, self.labels.range
@@ -145,26 +105,10 @@ class Plan(MechanismPlan, ReprMixin):
         )
 
     @property
-    def explained_share_kept(self) -> float:
-        """The share of what features may explain that predictions keep; below 0 the mean of the
-        labels is the better prediction."""
-        return explained_share_kept(self)
-
-    @property
-    def is_useful(self) -> bool:
-        """Whether predictions may beat the mean of the labels, by the forecast."""
-        return is_useful(self)
-
-    @property
-    def utility_message(self) -> str:
-        """What privacy does to predictions, in words."""
-        return utility_message(self)
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """Weak budgets, and little left to predictions: whoever plans must read these."""
         weak = self.claim.weaknesses(self.claim.curve())
-        poor = [utility_message(self)] if self.explained_share_kept < ENOUGH_KEPT else []
+        poor = [self.utility_message] if self.explained_share_kept < ENOUGH_KEPT else []
         return (*poor, *weak)
 
     # ---- release
@@ -290,42 +234,39 @@ class Plan(MechanismPlan, ReprMixin):
         again: bool,
     ) -> Release:
         """Draw the release in memory, or into a new directory."""
+        if (ledger is None) != (dataset is None):
+            raise InputError(
+                "`ledger` and `dataset` go together: the file, and what the table is called in it"
+            )
         statements = None if about is None else read_about(about)
         engine = engine or engine_for(source)
-        with (
-            mark_plan_released(self, target, again=again or ledger is not None),
-            self._debit(source, engine, ledger, dataset) as debit,
-        ):
+        with ExitStack() as stack:
+            again = again or ledger is not None
+            stack.enter_context(mark_plan_released(self, target, again=again))
+            debit = None
+            if ledger is not None and dataset is not None:
+                # Only a run that is sound is paid for. No label was read yet.
+                self.check_source(source)
+                debit = stack.enter_context(ledger.debit(self, source, engine, dataset))
             # The ledger has been debited: from here on labels may be read.
             keys = randomness or Randomness.from_os()
             pending = self.mechanism.run(self, source, engine, keys)
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             fields = {
-                "ledger": debit.to_json(),
+                "ledger": None if debit is None else debit.to_json(),
                 "about": statements,
-                "released_at": _now() if keys.private else None,
+                "released_at": now if keys.private else None,
             }
             pending = replace(pending, run_fields={**pending.run_fields, **fields})
             if target is None:
                 table, certificate = pending.collect()
             else:
                 certificate = pending.write(target)
-            debit.done(certificate["seal"])
+            if debit is not None:
+                debit.done(certificate["seal"])
         if target is not None:
             return Release.load(target, verify=False)
         return Release(table, self.features, Certificate(certificate), pending.files)
-
-    def _debit(
-        self, source: Source, engine: Engine, ledger: Ledger | None, dataset: str | None
-    ) -> Debit:
-        """Debit the ledger, if there is one, for a run that is sound; no label was read yet."""
-        if (ledger is None) != (dataset is None):
-            raise InputError(
-                "`ledger` and `dataset` go together: the file, and what the table is called in it"
-            )
-        if ledger is None or dataset is None:
-            return NoLedger()
-        self.check_source(source)
-        return ledger.debit(self, source, engine, dataset)
 
     def scan(self, data: Any, *, label: str | None = None, **table: Any) -> Source:
         """Scan a table with all that the plan knows: its columns and what was said for it.
@@ -425,7 +366,7 @@ class Plan(MechanismPlan, ReprMixin):
         path = to_path("path", path)
         document = read_json(path)
         try:
-            return replace(cls.from_json(document), path=path)
+            return replace(cls.from_json(document), path=path, file_seal=document["seal"])
         except InputError as problem:
             raise InputError(f"{path}: {problem}") from None
 
@@ -437,11 +378,6 @@ def check_memory(rows: int, columns: int) -> None:
             f"{rows:,} rows of {columns} columns are too many to hold in memory; write them "
             "to a directory as they are drawn (plan.release_to, labeldp release)"
         )
-
-
-def _now() -> str:
-    """Return the time to the second, for the certificate."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # ---- a plan file is released once
@@ -459,50 +395,50 @@ _UNNOTICED = "so that a second release would go unnoticed; keep a `ledger`, or c
 def mark_plan_released(plan: Plan, out: Path | None, *, again: bool) -> Iterator[None]:
     """Note the run of a plan that was read from a file, into `out` or into memory."""
     path = plan.path
-    if path is None:
+    if path is None or plan.file_seal is None:
         yield
         return
-    marker, plan_seal = path.with_name(path.name + ".released"), plan.to_json()["seal"]
-    notes = _read_marker(marker)
-    if plan_seal in notes and not again:
+    marker = path.with_name(path.name + ".released")
+    seals = _read_marker(marker)
+    if plan.file_seal in seals and not again:
         raise InputError(
             f"{path} was released before ({marker.name} says so), and every release costs its "
             "budget again; keep a `ledger`, or say `again=True`"
         )
-    _write_marker(marker, [*notes, plan_seal])
+    _write_marker(marker, [*seals, plan.file_seal])
     try:
         yield
     except SpentError:
         raise
     except (LabelDPError, KeyboardInterrupt, MemoryError):
         if out is None or not out.exists():
-            _write_marker(marker, notes)
+            _write_marker(marker, seals)
         raise
 
 
 def _read_marker(marker: Path) -> list[str]:
-    reason = path_problem(marker)
+    problem = path_problem(marker)
     try:
-        if reason is not None:
-            raise ValueError(reason)
-        notes = marker.read_text(encoding="utf-8").split() if marker.exists() else []
-        if not all(re.fullmatch("[0-9a-f]{64}", each) for each in notes):
-            raise ValueError("something else")
-        return notes
-    except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or "it holds no notes"
-        raise InputError(f"{marker} cannot be read ({reason or why}), {_UNNOTICED}") from None
+        seals = marker.read_text(encoding="utf-8").split() if marker.exists() else []
+    except (OSError, ValueError) as error:
+        problem = problem or getattr(error, "strerror", None) or "it is not text"
+    else:
+        if not all(re.fullmatch("[0-9a-f]{64}", each) for each in seals):
+            problem = problem or "it holds no digests of plans"
+    if problem is not None:
+        raise InputError(f"{marker} cannot be read ({problem}), {_UNNOTICED}")
+    return seals
 
 
-def _write_marker(marker: Path, notes: list[str]) -> None:
+def _write_marker(marker: Path, seals: list[str]) -> None:
     try:
-        if notes:
-            with marker.open("w", encoding="utf-8") as file:
-                file.write("".join(f"{each}\n" for each in notes))
-                file.flush()
-                os.fsync(file.fileno())
-        else:
+        if not seals:
             marker.unlink()
+            return
+        with marker.open("w", encoding="utf-8") as file:
+            file.write("".join(f"{each}\n" for each in seals))
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as problem:
         raise InputError(f"{marker} cannot be written ({problem.strerror}), {_UNNOTICED}") from None
 
@@ -644,70 +580,52 @@ def plan(
     >>> plan.claim.mechanism
     'shaped-flag'
     """
-    choices: dict[str, Any] = {
-        "epsilon": to_float("epsilon", epsilon),
-        "delta": to_float("delta", delta),
-        "accountant": to_str("accountant", accountant),
-        "min_count": min_count,
-        "intercept": intercept,
-        "standardise": standardise,
-        "indicators": indicators,
-        "winsor": winsor,
-        "log": log,
-        "basis": to_str("basis", basis),
-        "interactions": interactions,
-        "interaction_columns": interaction_columns,
-        "formula": formula,
-        "max_leverage": max_leverage,
-        "strict": strict,
-        "residual_guess": residual_guess,
-        "bags": bags,
-        "max_megabytes": max_megabytes,
-        "floor": floor,
-        "residual_ms": residual_ms,
-        "compact": compact,
-        "residual_share": residual_share,
-        "noise": noise,
-        "shape_ridge": shape_ridge,
-        "with_features": with_features,
-        "bag_size": bag_size,
-        "over_draw": over_draw,
-        "bag_seed": bag_seed,
-        "min_eigenvalue": min_eigenvalue,
-        "noise_std": noise_std,
-        "noisy_fraction": noisy_fraction,
-        "noisy_column": noisy_column,
-    }
+    arguments = dict(locals())  # before any other name is set
+    choices = {name: arguments[name] for name in (*names(Encoding), *_OWN_OPTIONS)}
+    choices["epsilon"] = to_float("epsilon", epsilon)
+    choices["delta"] = to_float("delta", delta)
+    choices["accountant"] = to_str("accountant", accountant)
     one_of("use", use, USES)
+    mechanism, force = to_str("mechanism", mechanism), to_bool("force", force)
     if label is not None:
         to_str("label", label)
     if engine is not None and not hasattr(engine, "run_pass"):
         raise InputError(f"`engine` must be of type Engine, not {describe(engine)}")
-    for name in _foreign_options() & table.keys():
+    make_options(Encoding, choices)  # refuses wrong values, before anything is read
+    for name in option_names() & table.keys():  # of mechanisms of other packages
         choices[name] = table.pop(name)
-    refuse_unknown(table, [*TABLE_OPTIONS, *choices])
-    check_formula_alone(choices)
+    _refuse_unknown(table, [*TABLE_OPTIONS, *choices])
     label = label or named_label(source, formula)
     source = as_source(source, label=label, label_range=label_range, **table)
     engine = engine or engine_for(source)
 
     def plan_basis(basis: str) -> Planned:
-        more = choices | {"basis": basis}
-        return plan_mechanism(to_str("mechanism", mechanism), use, more, source, engine)
+        return plan_mechanism(mechanism, use, choices | {"basis": basis}, source, engine)
 
-    if choices["basis"] == AUTO:
+    bases: tuple[dict[str, Any], ...] = ()
+    if basis == AUTO:
         choice = choose_basis(plan_basis)
         choices["basis"], planned, bases = choice.basis, choice.planned, choice.tried
     else:
-        planned, bases = plan_basis(choices["basis"]), ()
-    return finish_plan(planned, choices, source, engine, bases=bases, force=to_bool("force", force))
+        planned = plan_basis(basis)
+    return finish_plan(planned, choices, source, engine, bases=bases, force=force)
 
 
-def _foreign_options() -> set[str]:
-    """Return the options that only mechanisms of other packages have."""
-    foreign = [each.Options for each in mechanisms() if each.name not in OPTIONS]
-    ours = {name for kind in OPTIONS.values() for name in names(kind)}
-    return {name for kind in foreign for name in names(kind)} - ours
+_OWN_OPTIONS = (
+    "residual_guess", "bags", "max_megabytes", "floor", "residual_ms", "compact", "residual_share",
+    "noise", "shape_ridge", "with_features", "bag_size", "over_draw", "bag_seed", "min_eigenvalue",
+    "noise_std", "noisy_fraction", "noisy_column",
+)  # fmt: skip
+"""Keywords of `plan` that are options of our mechanisms."""
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse keywords that neither `plan` nor `scan` has, and name the nearest."""
+    for name in table:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            remedy = f"did you mean `{close[0]}`?" if close else "leave it out"
+            raise InputError(f"plan() has no argument `{name}`; {remedy}")
 
 
 def finish_plan(
@@ -721,14 +639,13 @@ def finish_plan(
 ) -> Plan:
     """Return the `Plan` with its notes sorted; refuse one that cannot beat the mean of labels."""
     draft = planned.plan
-    useful = is_useful(draft)
-    if not useful and not force:
+    if not draft.is_useful and not force:
         fixes = suggest_fixes(planned, choices, source, engine)
         raise PlanError(utility_refusal(draft, fixes))
-    values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     rows = draft.features.rows
     notes = (*draft.notes, *left_out_note(source.rows_left_out(rows), rows))
-    values |= {"notes": sort_notes(notes), "force": force and not useful}
+    values = {each.name: getattr(draft, each.name) for each in fields(draft)}
+    values |= {"notes": sort_notes(notes), "force": force and not draft.is_useful}
     return Plan(**values | {"table": source.said, "bases": bases})
 
 
@@ -762,24 +679,27 @@ def forecast_curve(
     epsilon: float,
     delta: float,
     *,
-    mechanism: str = AUTO,
+    mechanism: str,
     engine: Engine | None = None,
     **choices: Any,
 ) -> list[ForecastPoint]:
-    """Return the forecast at ε and at smaller and larger ones, from features alone."""
+    """Return a mechanism's forecast at ε and at smaller and larger ones, from features alone."""
     engine = engine or engine_for(source)
+    chosen = mechanism_named(mechanism)
+    request = make_request(chosen, epsilon=epsilon, delta=delta, **choices)
+    chosen.check_request(request, source)
+    design = summarize_design(source, engine=engine, encoding=request.encoding)
     points = []
     for each in (epsilon * factor for factor in FACTORS):
-        choices |= {"delta": delta, "mechanism": mechanism, "engine": engine, "force": True}
         try:
-            made = plan(source, each, **choices)
+            draft = chosen.plan(replace(request, epsilon=each), design, source, engine)
         except PlanError as problem:
             points.append(ForecastPoint(each, mechanism, reason=str(problem)))
             continue
-        forecast, (low, high) = made.forecast, made.labels.range
+        forecast, (low, high) = draft.forecast, draft.labels.range
         squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
         error, least, most = (math.sqrt(s) if math.isfinite(s) else None for s in squares)
         share = None if error is None else error / (high - low)
-        values = (error, least, most, share, made.explained_share_kept)
-        points.append(ForecastPoint(each, made.claim.mechanism, *values))
+        values = (error, least, most, share, draft.explained_share_kept)
+        points.append(ForecastPoint(each, mechanism, *values))
     return points

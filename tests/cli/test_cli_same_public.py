@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, tzinfo
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import planning as running
+from labeldp import planning
 from labeldp.sampling.streams import Randomness
 from tests.console import Result, labeldp
 
@@ -81,12 +82,20 @@ def published(folder: Path, odd: str, options: tuple[Any, ...]) -> Published:
     return run, seen
 
 
+class SameTime(datetime):
+    """The clock of the certificates, stopped."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> SameTime:
+        return cls(2020, 1, 1, tzinfo=tz)
+
+
 def both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple[str, str], *options: Any
 ) -> tuple[Published, Published]:
     """The same run on two neighbours, each with its copy of an empty ledger."""
     assert labeldp("ledger", "create", tmp_path / "book.db", "--epsilon", 9).code == 0
-    monkeypatch.setattr(running, "_now", lambda: "2020-01-01T00:00:00Z")
+    monkeypatch.setattr(planning, "datetime", SameTime)
     monkeypatch.setattr(Randomness, "from_os", lambda: Randomness.experiment(5))
     found = []
     for place, text in zip("xy", texts, strict=True):

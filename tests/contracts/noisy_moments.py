@@ -1,8 +1,7 @@
 """noisy-moments: Xᵀy with Gaussian noise, beside XᵀX, which is public.
 
-Aggregate j weighs row i by its design column x_ij: Σ x_ij·(x_i, y_i), with noise N(0, s²) on the
-label. One label moves Xᵀy by Δ·‖x_i‖ at most, so this is the Gaussian mechanism with μ = Δ·B/s,
-where B bounds the norms of the encoded rows: it follows from the feature map alone.
+One label moves Xᵀy by Δ·‖x_i‖ at most, so this is the Gaussian mechanism with μ = Δ·B/s, where B
+bounds the norms of the encoded rows: it follows from the feature map alone.
 """
 
 from collections.abc import Iterator
@@ -12,32 +11,33 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
-from labeldp.data.source import Source
 from labeldp.errors import positive
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.base import Mechanism, MechanismPlan
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers, other_table
-from labeldp.mechanisms.description import Description, number
-from labeldp.mechanisms.design_summary import DesignSummary, feature_bound
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.design_summary import feature_bound
 from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.options import AccountQuestion, PlanRequest, option
-from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Claim, read_common_fields
-from labeldp.release.files import Release
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
-from labeldp.sampling.streams import Randomness
 
 NAME = "noisy-moments"
+SECTION: dict[str, Any] = {
+    "type": "object",
+    "properties": {"noise_std": {"type": "number"}, "feature_bound": {"type": "number"}},
+    "required": ["noise_std", "feature_bound"],
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsOptions:
-    moment_std: float | None = option(
-        None, "Noise on X'y (default: what the budget needs).", check=positive
-    )
+    moment_std: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.moment_std is not None:
+            positive(moment_std=self.moment_std)
 
 
 @dataclass(frozen=True)
@@ -53,36 +53,31 @@ class MomentsClaim(Claim):
     noise_std: float
 
     @property
+    def width(self) -> float:
+        return self.label_range[1] - self.label_range[0]
+
+    @property
     def privacy_profile(self) -> GaussianProfile:
-        low, high = self.label_range
-        return GaussianProfile((high - low) * self.feature_bound / self.noise_std)
+        return GaussianProfile(self.width * self.feature_bound / self.noise_std)
 
     def utility(self) -> dict[str, Any]:
         unknown = ("excess_mean", "excess_low", "excess_median", "excess_high")
         return {"relative_to": "not forecast from the claim alone", **dict.fromkeys(unknown)}
 
     def to_json(self) -> dict[str, Any]:
-        low, high = self.label_range
-        absent = ("max_leverage", "floor", "inflation", "draw", "noise")
+        basis = "Gaussian mechanism on X'y; B bounds the norm of every encoded row"
         return {
-            **self.common_fields(
-                "Gaussian mechanism on X'y; B bounds the norm of every encoded row"
-            ),
+            **self.common_fields(basis),
+            **dict.fromkeys(("max_leverage", "floor", "inflation", "draw", "noise")),
             "form": "rows",
             "bag_size": self.rows,
             "rows": self.rows,
             "rank": self.bags,
-            "label_range": [low, high],
-            "label_width": high - low,
+            "label_range": list(self.label_range),
+            "label_width": self.width,
             "constant_in_span": self.intercept,
-            **dict.fromkeys(absent),
             "moments": {"noise_std": self.noise_std, "feature_bound": self.feature_bound},
         }
-
-
-def needed_std(width: float, bound: float, epsilon: float, delta: float) -> float:
-    """Return the least noise that keeps the budget, a hair more against rounding."""
-    return width * bound / largest_mu(epsilon, delta) * (1 + 1e-9)
 
 
 def label_stds(claim: MomentsClaim, scales: np.ndarray) -> np.ndarray:
@@ -94,41 +89,16 @@ class NoisyMoments(Mechanism):
     name = NAME
     title = "X'y with Gaussian noise, beside X'X"
     Options = MomentsOptions
-    account_fields = ("feature_bound",)
-    sections: ClassVar = {
-        "moments": {
-            "type": "object",
-            "description": "Noise on X'y, in label units times the design's.",
-            "properties": {"noise_std": {"type": "number"}, "feature_bound": {"type": "number"}},
-            "required": ["noise_std", "feature_bound"],
-            "additionalProperties": False,
-        }
-    }
+    sections: ClassVar = {"moments": SECTION}
 
-    def plan(
-        self,
-        request: PlanRequest[MomentsOptions],
-        design: DesignSummary,
-        source: Source,
-        engine: Engine,  # noqa: ARG002
-    ) -> MechanismPlan:
-        self.check_request(request, source)
+    def plan(self, request: Any, design: Any, source: Any, engine: Any) -> MechanismPlan:  # noqa: ARG002
         features, facts, rank = design.features, design.facts, design.factor.rank
         bound = feature_bound(features)
-        std = request.options.moment_std
-        if std is None:
-            std = needed_std(facts.width, bound, request.epsilon, request.delta)
-        claim = MomentsClaim(
-            request.accountant,
-            request.epsilon,
-            request.delta,
-            bags=rank,
-            rows=facts.rows,
-            label_range=design.labels.range,
-            intercept=features.intercept,
-            feature_bound=bound,
-            noise_std=std,
-        )
+        needed = facts.width * bound / largest_mu(request.epsilon, request.delta) * (1 + 1e-9)
+        std = request.options.moment_std or needed
+        budget = request.accountant, request.epsilon, request.delta
+        label_range, intercept = design.labels.range, features.intercept
+        claim = MomentsClaim(*budget, rank, facts.rows, label_range, intercept, bound, std)
         roughly = forecast(
             rows=facts.rows,
             rank=rank,
@@ -139,9 +109,7 @@ class NoisyMoments(Mechanism):
         sums = design.feature_sums
         return MechanismPlan(self, claim, features, design.labels, sums, roughly, design.notes)
 
-    def run(
-        self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness
-    ) -> PendingRelease:
+    def run(self, plan: MechanismPlan, source: Any, engine: Any, randomness: Any) -> PendingRelease:
         claim, features, labels = plan.claim, plan.features, plan.labels
         assert isinstance(claim, MomentsClaim)
         plan.check_source(
@@ -170,23 +138,21 @@ class NoisyMoments(Mechanism):
         cells = rounded_noise.sample_rounded(
             mean, error, (code_stds, code_stds), step, randomness, exact
         )
-        schema = aggregate_schema(features, source.label or "label")
+        schema = aggregate_schema(features, source.label)
         design = whole[np.ix_(kept, kept)].astype(np.float64) * features.kept_scales
         batch = aggregate_batch(schema, design, np.ldexp(cells, labels.exponent))
         return plan.pending_release(source, randomness, grid=grid, schema=schema, batches=[batch])
 
     def claim_from_json(self, document: dict[str, Any]) -> MomentsClaim:
-        low, high = document["label_range"]
         return MomentsClaim(
             **read_common_fields(document),
-            rows=int(document["rows"]),
-            label_range=(float(low), float(high)),
-            intercept=bool(document["constant_in_span"]),
-            feature_bound=float(document["moments"]["feature_bound"]),
-            noise_std=float(document["moments"]["noise_std"]),
+            **document["moments"],
+            rows=document["rows"],
+            label_range=tuple(document["label_range"]),
+            intercept=document["constant_in_span"],
         )
 
-    def check(self, release: Release) -> Iterator[str]:
+    def check(self, release: Any) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
         if claim.intercept is not features.intercept:
             yield "features.json and the certificate differ on whether there is an intercept"
@@ -194,26 +160,13 @@ class NoisyMoments(Mechanism):
             yield "certificate: the features may have longer rows than moments.feature_bound"
         exponent = release.certificate["numerics"]["label_exponent"]
         yield from check_label_exponent(claim.label_range, features.intercept, exponent)
-        unsound = list(check_numbers(release))
         stds = label_stds(claim, features.kept_scales)
+        unsound = list(check_numbers(release))
         yield from unsound or check_grid(release, rounded_noise.grid_for(float(stds.min())))
 
-    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
-        gram = engine.run_pass("feature sums", source, GramAccumulator(release.features))
-        if (problem := other_table(release, gram)) is not None:
-            yield problem
-
-    def label_model(self, release: Release) -> SumLabels:
+    def label_model(self, release: Any) -> SumLabels:
         claim, scales = self.claim_from_json(release.certificate), release.features.kept_scales
         return SumLabels(label_stds(claim, scales), weights=np.diag(1 / scales))
-
-    def describe(self, document: dict[str, Any]) -> Description:
-        noise = ("noise", f"deviation {number(document['moments']['noise_std'])} on X'y")
-        return Description(plan=(noise,), release=(noise,), summary=("noise on X'y",))
-
-    def account(self, question: AccountQuestion) -> dict[str, Any]:
-        bound = question.needed("feature_bound")
-        return {"moment_std": needed_std(question.width, bound, *question.budget)}
 
 
 MECHANISM = NoisyMoments()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import labeldp.mechanisms
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
 from labeldp.data.source import Source
-from labeldp.mechanisms.options import OPTIONS, Encoding
+from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.registry import (
     certificate_schema,
     mechanism_named,
@@ -57,10 +57,8 @@ def test_the_suite_covers_every_mechanism() -> None:
 
 def test_every_option_is_a_keyword_of_plan(mechanism: str) -> None:
     declared = mechanism_named(mechanism)
-    assert declared.Options is OPTIONS[mechanism]
     keywords = inspect.signature(plan).parameters
     for each in (*fields(declared.Options), *fields(Encoding)):
-        assert each.metadata["help"].endswith("."), each.name
         assert each.name in keywords
         assert re.search(rf"\b{each.name}\b", str(plan.__doc__))
 

@@ -56,17 +56,11 @@ _MECHANISMS = (
 def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show what each accountant allows, from public numbers only; no data are read."""
     from labeldp.mechanisms.demonstrations import demonstrations
-    from labeldp.mechanisms.options import (
-        COMMON_ACCOUNT_FIELDS,
-        AccountQuestion,
-        check_budget,
-        check_options,
-    )
+    from labeldp.mechanisms.options import COMMON_ACCOUNT_FIELDS, AccountQuestion
     from labeldp.mechanisms.registry import mechanism_named, mechanism_names
 
     numbers = {name: value for name, value in options.items() if value is not None}
     numbers |= parse_settings(settings)
-    check_budget(numbers["epsilon"], numbers["delta"])
     if mechanism in demonstrations():
         known = demonstrations()[mechanism].load()
     elif mechanism in mechanism_names():
@@ -79,7 +73,6 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
         if name not in (*COMMON_ACCOUNT_FIELDS, *known.account_fields):
             raise InputError(f"`{name}` does not apply to {mechanism}; leave it out")
     question = AccountQuestion(**numbers)
-    check_options(question)
     answer = in_flags(known.account(question))
     if as_json:
         fields = ("rows", "label_range", "epsilon", "delta", *known.account_fields)

@@ -401,7 +401,7 @@ def _demonstrate(
     for name in keywords:
         if name not in (*own, "force", *names(Encoding)):
             raise InputError(f"`{name}` does not apply to {keywords['mechanism']}; leave it out")
-    encoding = make_options(Encoding, {n: keywords[n] for n in names(Encoding) if n in keywords})
+    encoding = make_options(Encoding, keywords)
     choices = {name: keywords.get(name) for name in own}
     warning: str = demonstration.release(
         out, source, engine, encoding, not_private=not_private, **choices

@@ -10,6 +10,7 @@ people) is a method of the same class.
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,14 +23,16 @@ import pyarrow as pa
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError, ReleaseError
 from labeldp.exact.cholesky import VerifiedCholesky
+from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.bags import SimulationInputs
-from labeldp.mechanisms.description import Description, Document
+from labeldp.mechanisms.checks import other_table
+from labeldp.mechanisms.description import Description, Document, number
 from labeldp.mechanisms.design_summary import DesignSummary
-from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.options import LINEAR, AccountQuestion, PlanRequest
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Claim, FloorOutcome, randomness_fields
@@ -42,6 +45,9 @@ if TYPE_CHECKING:  # releases look up their mechanism, so they are defined above
 
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"
+LEAST_KEPT, ENOUGH_KEPT = 0.1, 0.5
+"""Of what features explain: below the first a plan is refused, below the second there is a
+warning."""
 
 
 def read_schema(name: str) -> Document:
@@ -74,6 +80,51 @@ class MechanismPlan:
     """Which label and text options the source was scanned with (`Source.said`): a release reads
     the table in the same way."""
 
+    # ---- utility
+    #
+    # Predictions beat the constant one (the mean of all labels) if privacy adds less to the mean
+    # square of their error than features explain. What features explain is unknown until labels
+    # are read. The yardstick is what they may explain of favourable labels: spread evenly over
+    # their range of width Δ, half of the variance Δ²/12 explained, and no more than a stated
+    # residual leaves of the Δ²/4 that labels in the range can vary by.
+
+    @property
+    def explained_mse(self) -> float:
+        """What features are taken to explain."""
+        low, high = self.labels.range
+        stated = self.forecast.residual_source == "stated"
+        return explained_ms(high - low, self.forecast.residual_ms if stated else 0.0)
+
+    @property
+    def explained_share_kept(self) -> float:
+        """The share of what features may explain that predictions keep; below 0 the mean of the
+        labels is the better prediction."""
+        explained = self.explained_mse
+        return 1 - self.forecast.added_mse_default_fit / explained if explained else -math.inf
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether predictions may beat the mean of the labels, by the forecast."""
+        return self.explained_share_kept >= LEAST_KEPT
+
+    @property
+    def utility_message(self) -> str:
+        """What privacy does to predictions, in words."""
+        low, high = self.labels.range
+        error, kept = math.sqrt(self.forecast.added_mse), max(0.0, self.explained_share_kept)
+        size = (
+            f"adds {number(error, 3)} to a prediction (root mean square, "
+            f"{error / (high - low):.2g} of the label range)"
+            if math.isfinite(error)
+            else "adds errors without bound"
+        )
+        return (
+            f"privacy {size} and leaves at most {kept:.0%} of what features may explain: a fit "
+            f"{'may not be' if kept else 'is not'} better than the mean of the labels"
+        )
+
+    # ---- for the run
+
     def check_source(self, source: Source, *consistent: bool) -> None:
         """Refuse a source that is not the planned one, and a plan that contradicts itself.
 
@@ -95,10 +146,9 @@ class MechanismPlan:
             whose = "single rows (no `person`)" if person is None else f"persons (`{person=}`)"
             raise PlanError(f"the plan is for {whose}; scan the table with that, or plan again")
         self.mechanism.check_person(person)
-        grid = LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
         document = claim.to_json()
         agrees = (
-            labels == grid
+            labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
             and document["label_range"] == list(labels.range)
             and document["rows"] == features.rows
             and all(consistent)
@@ -129,12 +179,12 @@ class MechanismPlan:
         published about a residual floor, and `more_fields` are the certificate's last fields.
         All other fields are public and fixed before labels are read.
         """
-        missing = "rows dropped" if source.drop_missing_labels else "refused"
-        words, left_out = _missing_words(source), source.rows_left_out(self.features.rows)
+        left_out = source.rows_left_out(self.features.rows)
+        missing_texts = _missing_label_texts(source)
         return PendingRelease(
             self.features,
             schema,
-            _generator(batches),
+            batches if isinstance(batches, Generator) else (batch for batch in batches),
             self.claim,
             outcome,
             {
@@ -149,9 +199,9 @@ class MechanismPlan:
                 "labels": {
                     "column": source.label,
                     "outside_range": "clipped" if source.clip else "refused",
-                    "missing": missing,
+                    "missing": "rows dropped" if source.drop_missing_labels else "refused",
                     **({} if left_out is None else {"rows_left_out": left_out}),
-                    **({"na": words} if words else {}),
+                    **({"na": missing_texts} if missing_texts else {}),
                 },
                 "ledger": None,
                 "about": None,
@@ -168,19 +218,12 @@ class MechanismPlan:
         )
 
 
-def _generator(batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, None]:
-    if isinstance(batches, Generator):
-        return batches
-    return (batch for batch in batches)
-
-
-def _missing_words(source: Source) -> list[str]:
+def _missing_label_texts(source: Source) -> list[str]:
     """Return which texts mean a missing label, for whoever drops the same rows again."""
     if not source.drop_missing_labels or source.label is None:
         return []
-    codes = source.label_parser.codes
-    words = filter(None, source.missing_everywhere or ())
-    return [*words, *(f"{source.label}={code}" for code in codes)]
+    codes = (f"{source.label}={code}" for code in source.label_parser.codes)
+    return [*filter(None, source.missing_everywhere or ()), *codes]
 
 
 class Mechanism(ABC):
@@ -191,7 +234,7 @@ class Mechanism(ABC):
     title: ClassVar[str]
     """One line."""
     Options: ClassVar[type[Any]]
-    """A frozen dataclass of options; see `options.py`."""
+    """A frozen dataclass of options, which checks them; see `options.py`."""
     accountants: ClassVar[tuple[str, ...]] = ("exact",)
     covers_persons: ClassVar[bool] = False
     """Whether all rows of a person can be covered together; else such a source is refused."""
@@ -212,7 +255,7 @@ class Mechanism(ABC):
     """Whether `least_added_mse` is known; `auto` plans such mechanisms last."""
 
     def check_request(self, request: PlanRequest[Any], source: Source) -> None:  # noqa: ARG002
-        """Refuse what can be refused before any data are read; `plan` begins with it."""
+        """Refuse what can be refused before any data are read; called before `plan`."""
         self.check_person(source.person)
 
     @abstractmethod
@@ -238,13 +281,15 @@ class Mechanism(ABC):
     def check(self, release: Release) -> Iterator[str]:
         """Yield where published numbers contradict the claim."""
 
-    @abstractmethod
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
-        """Yield where a table's features contradict the release."""
+        """Yield where a table's features contradict the release: its rows and its sums."""
+        gram = engine.run_pass("feature sums", source, GramAccumulator(release.features))
+        if (problem := other_table(release, gram)) is not None:
+            yield problem
 
-    @abstractmethod
-    def describe(self, document: Document) -> Description:
+    def describe(self, document: Document) -> Description:  # noqa: ARG002
         """Describe a plan or certificate to people."""
+        return Description()
 
     def not_checked(self, release: Release) -> Iterator[str]:  # noqa: ARG002
         """Yield what `check` cannot see in a release that passes it."""
@@ -269,9 +314,9 @@ class Mechanism(ABC):
         """
         raise InputError(f"{self.name} has no accountant that works without data; use `plan`")
 
-    def least_added_mse(self, request: PlanRequest[Any], design: DesignSummary) -> float:
+    def least_added_mse(self, request: PlanRequest[Any], design: DesignSummary) -> float:  # noqa: ARG002
         """Return a lower bound of what any plan adds to a prediction's mean squared error."""
-        raise NotImplementedError
+        return 0.0
 
     def simulate(
         self,
@@ -280,13 +325,6 @@ class Mechanism(ABC):
         stream: np.random.Generator,  # noqa: ARG002
     ) -> SimulationInputs | None:
         """Return weights and noise of a release as it might be; None if the forecast is exact."""
-        return None
-
-    def row_noise_std(self, rows: int, epsilon: float, delta: float) -> float | None:  # noqa: ARG002
-        """Return the noise on a single row's label, as a share of the label range.
-
-        `rows` is the most that one person has. None: no row has a label of its own.
-        """
         return None
 
     def check_person(self, person: object) -> None:

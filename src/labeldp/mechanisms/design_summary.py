@@ -20,8 +20,8 @@ from labeldp.exact.person_norms import PersonScan, PersonSums, largest_person_no
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
+from labeldp.mechanisms.description import Note
 from labeldp.mechanisms.noise_shape import NoiseCovariance
-from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Person
@@ -206,13 +206,6 @@ def most_rows(
     scan = PersonScan(features)
     found = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each), first)
     return Person(source.person, found.rows)
-
-
-def person_notes(person: Person | None) -> list[str]:
-    """What a plan says of whom it covers."""
-    if person is None:
-        return []
-    return [f"the guarantee is for all rows of a person together, at most {person.rows}"]
 
 
 def private_residual_ms(design: DesignSummary, source: Source, engine: Engine) -> float:

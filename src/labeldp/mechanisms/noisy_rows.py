@@ -47,10 +47,9 @@ from labeldp.mechanisms.description import (
     describe_person,
     number,
 )
-from labeldp.mechanisms.design_summary import DesignSummary, most_rows, person_notes
+from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import chi_square_quantiles, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
-from labeldp.mechanisms.notes import unused_delta_note
 from labeldp.mechanisms.options import (
     ANY_MODEL,
     LINEAR,
@@ -298,11 +297,7 @@ class NoisyRows(Mechanism):
             design.labels,
             design.feature_sums,
             replace(forecast, added_mse_default_fit=shrunken),
-            (
-                *design.notes,
-                *unused_delta_note(noise.law.title, noise.law.is_pure, request.delta),
-                *person_notes(person),
-            ),
+            design.notes,
             design.factor,
         )
 

@@ -1,17 +1,15 @@
 """Options of `plan`, of the mechanisms and of `labeldp account`: frozen dataclasses.
 
-A field's metadata hold its help text, the conversion of its value (NumPy numbers become Python
-numbers) and the check that the value must pass. The command line imports this module to show its
-help, so nothing here may import NumPy, PyArrow or other modules that are slow to load.
+An option that is None, or absent, leaves the choice to the mechanism. `labeldp.plan` and the
+command line say what each option does. The command line imports this module, so nothing here may
+import NumPy, PyArrow or other modules that are slow to load.
 """
 
 from __future__ import annotations
 
 import csv
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
+from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, TypeVar
 
 from labeldp.errors import (
@@ -20,6 +18,7 @@ from labeldp.errors import (
     describe,
     end_share,
     in_range,
+    one_of,
     ordered,
     positive,
     share,
@@ -43,34 +42,26 @@ MechanismName = Literal[
     "auto", "wtd-flag", "shaped-flag", "noisy-rows", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
 ]
 AccountantName = Literal["exact", "exact-worst-case", "paper"]
+GAUSSIAN, RADIAL = "gaussian", "radial"
+NOISE_LAWS = (AUTO, GAUSSIAN, RADIAL)
+RESIDUAL_SHARE = 0.05
 
 
-def number_or_mapping(name: str, value: Any) -> float | Mapping[str, float]:
-    """Return a number, or a dictionary of numbers by column."""
-    if isinstance(value, Mapping):
-        return {to_str(name, key): to_float(name, each) for key, each in value.items()}
-    try:
-        return to_float(name, value)
-    except InputError:
-        raise InputError(
-            f"`{name}` must be a number or a dictionary, not {describe(value)}"
-        ) from None
+def convert(options: Any, to: Callable[[str, Any], Any], *names: str) -> None:
+    """Make plain Python values of fields that are set; users pass NumPy numbers too."""
+    for name, value in given(options, *names).items():
+        object.__setattr__(options, name, to(name, value))
 
 
-def option(
-    default: Any,
-    help: str,
-    convert: Callable[[str, Any], Any] = to_float,
-    *,
-    check: Callable[..., None] | None = None,
-) -> Any:
-    """Declare a field that is an option; None leaves the choice to the mechanism."""
-    return field(default=default, metadata={"help": help, "convert": convert, "check": check})
+def given(options: Any, *names: str) -> dict[str, Any]:
+    """Return the fields of these names that are not None."""
+    values = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def required(help: str, check: Callable[..., None]) -> Any:
-    """Declare a field that is an option and must be given."""
-    return field(metadata={"help": help, "check": check})
+def names(kind: Any) -> tuple[str, ...]:
+    """Return the names of a group's options."""
+    return tuple(each.name for each in fields(kind))
 
 
 def column_names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -79,95 +70,67 @@ def column_names(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(part.strip() for row in rows for part in row if part.strip())
 
 
-def _check_end_shares(winsor: float | Mapping[str, float]) -> None:
-    for each in winsor.values() if isinstance(winsor, Mapping) else [winsor]:
-        end_share(winsor=each)
-
-
-def _check_basis(basis: str) -> None:
-    if basis not in ("linear", "auto"):
-        from labeldp.features.basis import BasisSpec  # slow to import
-
-        BasisSpec.of(basis, (), 1)
-
-
-def _check_formula(formula: str) -> None:
-    from labeldp.features.formula import formula_label  # slow to import
-
-    formula_label(formula)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
     """How raw columns become design columns; `fit_features` says what each option does."""
 
-    min_count: int | None = option(
-        None,
-        "Merge category levels with fewer rows than this (default: the root of the row count).",
-        to_int,
-    )
-    intercept: bool = option(True, "Add a constant column.", to_bool)
-    standardise: bool = option(True, "Scale numbers by their public spread.", to_bool)
-    indicators: bool = option(True, "Mark missing numbers in a column of their own.", to_bool)
-    winsor: float | Mapping[str, float] | None = option(
-        None,
-        "Share of numbers at each end moved to its public quantile (default: 0.001 of outliers).",
-        number_or_mapping,
-        check=_check_end_shares,
-    )
-    log: Sequence[str] = option((), "Columns that enter as sign(x)·log(1 + |x|).", to_str_tuple)
-    basis: str = option(
-        "linear",
-        "Curves of numbers: linear, splines, splines:KNOTS, splines+fourier:N or auto.",
-        to_str,
-        check=_check_basis,
-    )
-    interactions: Sequence[str] = option(
-        (), "Pairs of columns whose products join the design, or all.", to_str_tuple
-    )
-    interaction_columns: int = option(
-        300, "At most this many columns of products.", to_int, check=partial(at_least, 1)
-    )
-    formula: str | None = option(
-        None,
-        "Columns, curves and products at once: 'price ~ spline(age) + sex*edu'.",
-        to_str,
-        check=_check_formula,
-    )
-    max_leverage: float | None = option(
-        None,
-        "Leave out design columns that give a row more leverage than this (0 to 1).",
-        check=partial(in_range, 0, 1),
-    )
-    strict: bool = option(
-        False, "Refuse constant or dependent columns (default: leave them out).", to_bool
-    )
+    min_count: int | None = None
+    intercept: bool = True
+    standardise: bool = True
+    indicators: bool = True
+    winsor: float | Mapping[str, float] | None = None
+    log: Sequence[str] = ()
+    basis: str = "linear"
+    interactions: Sequence[str] = ()
+    interaction_columns: int = 300
+    formula: str | None = None
+    max_leverage: float | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
-        check_options(self)
-        check_formula_alone(vars(self))
+        convert(self, to_int, "min_count", "interaction_columns")
+        convert(self, to_bool, "intercept", "standardise", "indicators", "strict")
+        convert(self, to_str_tuple, "log", "interactions")
+        convert(self, to_str, "basis", "formula")
+        convert(self, to_float, "max_leverage")
+        convert(self, _to_end_shares, "winsor")
+        at_least(1, interaction_columns=self.interaction_columns)
+        in_range(0, 1, **given(self, "max_leverage"))
+        if self.formula is not None:
+            for name in ("intercept", "log", "basis", "interactions"):
+                if getattr(self, name) != getattr(Encoding, name):
+                    raise InputError(f"`{name}` is settled by `formula`; leave one of them out")
 
 
-SET_BY_FORMULA = ("intercept", "log", "basis", "interactions")
+def _to_end_shares(name: str, value: Any) -> float | dict[str, float]:
+    """Return a share of each tail, or a dictionary of shares by column."""
+    if isinstance(value, Mapping):
+        shares = {to_str(name, key): to_float(name, each) for key, each in value.items()}
+        for each in shares.values():
+            end_share(winsor=each)
+        return shares
+    try:
+        one = to_float(name, value)
+    except InputError:
+        raise InputError(
+            f"`{name}` must be a number or a dictionary, not {describe(value)}"
+        ) from None
+    end_share(winsor=one)
+    return one
 
 
-def check_formula_alone(choices: Mapping[str, Any]) -> None:
-    """Refuse options that a formula sets as well."""
-    defaults = {each.name: each.default for each in fields(Encoding)}
-    for name in SET_BY_FORMULA if choices.get("formula") is not None else ():
-        if choices.get(name, defaults[name]) not in (defaults[name], None):
-            raise InputError(f"`{name}` is settled by `formula`; leave one of them out")
+# ---- options of the mechanisms
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastOptions:
-    """Forecast options."""
+    """An option of every mechanism; options of mechanisms inherit from it, and from one another."""
 
-    residual_guess: float | None = option(
-        None,
-        "Guess of the residual mean square, for the forecast only; not a promise.",
-        check=positive,
-    )
+    residual_guess: float | None = None
+
+    def __post_init__(self) -> None:
+        convert(self, to_float, "residual_guess")
+        positive(**given(self, "residual_guess"))
 
     def residual(self, width: float) -> float:
         """Return the residual mean square to plan with: the guess, or (range/10)²."""
@@ -184,19 +147,17 @@ _LEAST_MEGABYTES, _MOST_MEGABYTES = 4.0, 128.0
 
 @dataclass(frozen=True, kw_only=True)
 class AggregateOptions(ForecastOptions):
-    """Aggregate options."""
+    """How many aggregates."""
 
-    bags: int | None = option(
-        None,
-        "Number of aggregates (default: chosen so that more would not reduce the error).",
-        to_int,
-        check=partial(at_least, 1),
-    )
-    max_megabytes: float | None = option(
-        None,
-        "Largest size of the released file (default: about that of the table).",
-        check=positive,
-    )
+    bags: int | None = None
+    max_megabytes: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_int, "bags")
+        convert(self, to_float, "max_megabytes")
+        at_least(1, **given(self, "bags"))
+        positive(**given(self, "max_megabytes"))
 
     def megabytes(self, values: int | None = None) -> float:
         """Return the size limit; by default one byte for each value of the table."""
@@ -213,225 +174,110 @@ def aggregates_in(megabytes: float, columns: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FloorOptions:
-    """Residual floor options."""
+class FloorOptions(AggregateOptions):
+    """The residual floor; `residual_floor.floor_mode` knows its modes."""
 
-    floor: str | None = option(
-        None, "Residual floor: measured+added (default), measured, added or declared.", to_str
-    )
-    residual_ms: float | None = option(
-        None, "With `floor='declared'`: the residual mean square you promise.", check=positive
-    )
+    floor: str | None = None
+    residual_ms: float | None = None
 
-
-@dataclass(frozen=True, kw_only=True)
-class BagOptions:
-    """Bag options."""
-
-    bag_size: int | None = option(
-        None,
-        "Rows in each bag, where bags are drawn (default: the best size).",
-        to_int,
-        check=partial(at_least, 1),
-    )
-    over_draw: bool = option(
-        False, "Guarantee over the draw of the bags instead of given the bags.", to_bool
-    )
-    bag_seed: int | None = option(
-        None, "Seed of the bags, for experiments: the same seed gives the same bags.",
-        to_int, check=partial(at_least, 0),
-    )  # fmt: skip
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_str, "floor")
+        convert(self, to_float, "residual_ms")
+        positive(**given(self, "residual_ms"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class WtdFlagOptions(FloorOptions, AggregateOptions):
-    """wtd-flag options."""
+class BagOptions(AggregateOptions):
+    """Bags of rows that are drawn."""
 
-    compact: bool = option(
-        False, "Publish wtd-flag in d+1 rows that carry the same information.", to_bool
-    )
+    bag_size: int | None = None
+    over_draw: bool = False
+    bag_seed: int | None = None
 
-
-RESIDUAL_SHARE = 0.05
-GAUSSIAN, RADIAL = "gaussian", "radial"
-NOISE_LAWS = (AUTO, GAUSSIAN, RADIAL)
-_LEAST_SHARE, _MOST_RIDGE = 1e-12, 1e6
-
-
-def _check_noise(noise: str) -> None:
-    if noise not in NOISE_LAWS:
-        raise InputError(f"`noise` must be auto, gaussian or radial, not {noise!r}")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_int, "bag_size", "bag_seed")
+        convert(self, to_bool, "over_draw")
+        at_least(1, **given(self, "bag_size"))
+        at_least(0, **given(self, "bag_seed"))
 
 
-def _check_residual_share(residual_share: float) -> None:
-    if not 0 <= residual_share <= 0.9:
-        raise InputError(f"`residual_share` must lie between 0 and 0.9, not {residual_share}")
-    if 0 < residual_share < _LEAST_SHARE:  # the residual would drown in its noise
-        raise InputError(
-            f"`residual_share` must be at least {_LEAST_SHARE:g}, not {residual_share}, or 0: none"
-        )
+@dataclass(frozen=True, kw_only=True)
+class WtdFlagOptions(FloorOptions):
+    """wtd-flag."""
 
+    compact: bool = False
 
-def _check_ridge(shape_ridge: float) -> None:
-    at_least(0, shape_ridge=shape_ridge)
-    if shape_ridge > _MOST_RIDGE:  # every slope would be shrunk to nothing
-        raise InputError(f"`shape_ridge` must be at most {_MOST_RIDGE:g}, not {shape_ridge:g}")
-
-
-_SHARE_HELP = "Share of the budget (μ², or ε for radial noise) spent on publishing the residual"
-_NOISE_HELP = "Noise law: gaussian, radial (pure ε) or auto (the one with less variance)."
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_bool, "compact")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShapedFlagOptions(ForecastOptions):
-    """shaped-flag options."""
+    """shaped-flag."""
 
-    residual_share: float = option(
-        RESIDUAL_SHARE, f"{_SHARE_HELP}; 0: do not publish it.", check=_check_residual_share
-    )
-    noise: str = option(AUTO, _NOISE_HELP, to_str, check=_check_noise)
-    shape_ridge: float | None = option(
-        None,
-        "Shape the noise for fits that shrink by this ridge; 0 for least squares "
-        "(default: chosen).",
-        check=_check_ridge,
-    )
+    residual_share: float = RESIDUAL_SHARE
+    noise: str = AUTO
+    shape_ridge: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_float, "residual_share", "shape_ridge")
+        _check_residual_share(self.residual_share)
+        one_of("noise", self.noise, NOISE_LAWS)
+        if self.shape_ridge is not None and not 0 <= self.shape_ridge <= 1e6:
+            raise InputError(f"`shape_ridge` must lie between 0 and 1e6, not {self.shape_ridge:g}")
+
+
+def _check_residual_share(residual_share: float) -> None:
+    # With a smaller share than this the residual would drown in its noise.
+    if residual_share and not 1e-12 <= residual_share <= 0.9:
+        raise InputError(
+            f"`residual_share` must be 0 or lie between 1e-12 and 0.9, not {residual_share:g}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyRowsOptions(ForecastOptions):
-    """noisy-rows options."""
+    """noisy-rows."""
 
-    with_features: bool = option(
-        False, "Publish the raw feature columns beside the labels.", to_bool
-    )
+    with_features: bool = False
 
-
-@dataclass(frozen=True, kw_only=True)
-class SampledWtdFlagOptions(BagOptions, FloorOptions, AggregateOptions):
-    """sampled-wtd-flag options."""
-
-    min_eigenvalue: float | None = option(
-        None,
-        "Promise of Theorem 2 about [X|y] (sampled-wtd-flag with accountant paper).",
-        check=positive,
-    )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_bool, "with_features")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledNoisyWtdLagOptions(BagOptions, AggregateOptions):
-    """sampled-noisy-wtd-lag options."""
+class SampledWtdFlagOptions(BagOptions, FloorOptions):
+    """sampled-wtd-flag."""
 
-    noise_std: float | None = option(
-        None,
-        "Standard deviation of the noise on labels, in label units (default: what the budget "
-        "needs).",
-        check=positive,
-    )
-    noisy_fraction: float | None = option(
-        None, "Fraction of the rows whose labels carry noise (default: all)."
-    )
-    noisy_column: str | None = option(
-        None, "Public column that marks the rows whose labels carry noise.", to_str
-    )
+    min_eigenvalue: float | None = None
 
-
-OPTIONS: dict[str, type[Any]] = {
-    "wtd-flag": WtdFlagOptions,
-    "shaped-flag": ShapedFlagOptions,
-    "noisy-rows": NoisyRowsOptions,
-    "sampled-wtd-flag": SampledWtdFlagOptions,
-    "sampled-noisy-wtd-lag": SampledNoisyWtdLagOptions,
-}
-"""The options of our mechanisms, for whoever shows them without importing the mechanisms."""
-
-
-def _check_range(label_range: tuple[float, float]) -> None:
-    ordered(*label_range, name="label_range")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_float, "min_eigenvalue")
+        positive(**given(self, "min_eigenvalue"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccountQuestion:
-    """Public quantities that `labeldp account` can be asked about.
+class SampledNoisyWtdLagOptions(BagOptions):
+    """sampled-noisy-wtd-lag."""
 
-    A mechanism names those that it uses beside the first five (`Mechanism.account_fields`).
-    """
+    noise_std: float | None = None
+    noisy_fraction: float | None = None
+    noisy_column: str | None = None
 
-    rows: int = required("Rows in the table.", check=positive)
-    label_range: tuple[float, float] = required("Public range of the labels.", check=_check_range)
-    epsilon: float = option(1.0, "Privacy budget ε.", check=positive)
-    delta: float = option(1e-6, "Privacy budget δ; 0 gives pure ε-DP.", check=share)
-    centred: bool = option(True, "The features do not span the constant.")
-    residual_ms: float | None = option(
-        None,
-        "Residual mean square γ: the residual sum of squares is at least γ·rows.",
-        check=positive,
-    )
-    bags: int | None = option(
-        None, "Number of bags: report its ε and δ instead of the most.", check=positive
-    )
-    bag_size: int | None = option(
-        None, "Rows in a bag: report its ε and δ instead of the smallest.", check=positive
-    )
-    max_leverage: float | None = option(
-        None, "Largest leverage of the features, for exact.", check=positive
-    )
-    features: int | None = option(None, "Independent feature columns.", check=partial(at_least, 1))
-    leverage_factor: float | None = option(
-        None, "Largest leverage in a bag over features/bag-size, for exact.", check=positive
-    )
-    feature_bound: float | None = option(
-        None, "Largest norm of a row of features, for paper.", check=positive
-    )
-    min_eigenvalue: float | None = option(
-        None,
-        "Promise on features and label together: σ_min² ≥ this·rows, for paper.",
-        check=positive,
-    )
-    noisy_fraction: float | None = option(
-        None, "Fraction of the rows whose labels carry noise.", check=positive
-    )
-    noise_std: float | None = option(
-        None, "Standard deviation of that noise; 1 for labels scaled to -1 … 1.", check=positive
-    )
-    residual_share: float | None = option(
-        None, f"{_SHARE_HELP} (default: 0.05).", check=_check_residual_share
-    )
-    noise: str | None = option(None, _NOISE_HELP, to_str, check=_check_noise)
-    person_rows: int | None = option(
-        None, "The most rows of one person, to cover them together.", check=partial(at_least, 1)
-    )
-
-    @property
-    def budget(self) -> tuple[float, float]:
-        return self.epsilon, self.delta
-
-    @property
-    def width(self) -> float:
-        return self.label_range[1] - self.label_range[0]
-
-    def needed(self, name: str) -> Any:
-        """Return a field that the mechanism cannot do without."""
-        value = getattr(self, name)
-        if value is None:
-            raise InputError(f"`{name}` is needed for this mechanism; give it")
-        return value
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        convert(self, to_float, "noise_std", "noisy_fraction")
+        convert(self, to_str, "noisy_column")
+        positive(**given(self, "noise_std"))
 
 
-COMMON_ACCOUNT_FIELDS = ("rows", "label_range", "epsilon", "delta", "centred")
-
-
-def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse what is no budget, and budgets beyond what the accountants are tested for."""
-    from labeldp.accounting.privacy_profile import LEAST_DELTA, MOST_EPSILON  # slow to import
-
-    positive(epsilon=epsilon)
-    share(delta=delta)
-    if epsilon > MOST_EPSILON:
-        raise InputError(f"`epsilon` must be at most {MOST_EPSILON:g}, not {epsilon:g}")
-    if 0 < delta < LEAST_DELTA:
-        raise InputError(f"`delta` must be at least {LEAST_DELTA:g}, not {delta:g}, or 0: pure ε")
-
+# ---- requests
 
 OptionsT = TypeVar("OptionsT")
 
@@ -449,27 +295,18 @@ class PlanRequest(Generic[OptionsT]):
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
-        check_options(self.options)
 
 
-def check_options(options: Any) -> None:
-    """Run the check of every field that has a value."""
-    for each in fields(options):
-        check, value = each.metadata.get("check"), getattr(options, each.name)
-        if check is not None and value is not None:
-            check(**{each.name: value})
+def check_budget(epsilon: float, delta: float) -> None:
+    """Refuse what is no budget, and budgets beyond what the accountants are tested for."""
+    from labeldp.accounting.privacy_profile import LEAST_DELTA, MOST_EPSILON  # slow to import
 
-
-def make_options(kind: type[OptionsT], choices: Mapping[str, Any]) -> OptionsT:
-    """Return a group of options made of keywords; None leaves a choice to us."""
-    converts = {each.name: each.metadata["convert"] for each in fields(kind)}  # type: ignore[arg-type]
-    values = {name: value for name, value in choices.items() if value is not None}
-    return kind(**{name: converts[name](name, value) for name, value in values.items()})
-
-
-def names(kind: Any) -> tuple[str, ...]:
-    """Return the names of a group's options."""
-    return tuple(each.name for each in fields(kind))
+    positive(epsilon=epsilon)
+    share(delta=delta)
+    if epsilon > MOST_EPSILON:
+        raise InputError(f"`epsilon` must be at most {MOST_EPSILON:g}, not {epsilon:g}")
+    if 0 < delta < LEAST_DELTA:
+        raise InputError(f"`delta` must be at least {LEAST_DELTA:g}, not {delta:g}, or 0: pure ε")
 
 
 def set_options(choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -477,11 +314,70 @@ def set_options(choices: Mapping[str, Any]) -> dict[str, Any]:
     return {n: value for n, value in choices.items() if value is not None and value is not False}
 
 
-def refuse_unknown(choices: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse keywords that `plan` does not have, and name the nearest that it has."""
-    known = list(known)
-    for name in choices:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            remedy = f"did you mean `{close[0]}`?" if close else "leave it out"
-            raise InputError(f"plan() has no argument `{name}`; {remedy}")
+def make_options(kind: type[OptionsT], choices: Mapping[str, Any]) -> OptionsT:
+    """Return a group of options, made of those of the choices that belong to it and are set."""
+    return kind(**{n: choices[n] for n in names(kind) if choices.get(n) is not None})
+
+
+COMMON_ACCOUNT_FIELDS = ("rows", "label_range", "epsilon", "delta", "centred")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountQuestion:
+    """Public quantities that `labeldp account` can be asked about.
+
+    A mechanism names those that it uses beside the first five (`Mechanism.account_fields`).
+    """
+
+    rows: int
+    label_range: tuple[float, float]
+    epsilon: float = EPSILON
+    delta: float = DELTA
+    centred: bool = True
+    residual_ms: float | None = None
+    """γ: the residual sum of squares is at least γ·rows."""
+    bags: int | None = None
+    bag_size: int | None = None
+    max_leverage: float | None = None
+    features: int | None = None
+    """Independent feature columns."""
+    leverage_factor: float | None = None
+    """Largest leverage in a bag over features/bag_size."""
+    feature_bound: float | None = None
+    """Largest norm of a row of features."""
+    min_eigenvalue: float | None = None
+    """Promise of Theorem 2 on features and label together: σ_min² ≥ this·rows."""
+    noisy_fraction: float | None = None
+    noise_std: float | None = None
+    residual_share: float | None = None
+    noise: str | None = None
+    person_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        ordered(*self.label_range, name="label_range")
+        check_budget(self.epsilon, self.delta)
+        checked = (
+            "rows", "residual_ms", "bags", "bag_size", "max_leverage", "leverage_factor",
+            "feature_bound", "min_eigenvalue", "noisy_fraction", "noise_std",
+        )  # fmt: skip
+        positive(**given(self, *checked))
+        at_least(1, **given(self, "features", "person_rows"))
+        if self.residual_share is not None:
+            _check_residual_share(self.residual_share)
+        if self.noise is not None:
+            one_of("noise", self.noise, NOISE_LAWS)
+
+    @property
+    def budget(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
+    @property
+    def width(self) -> float:
+        return self.label_range[1] - self.label_range[0]
+
+    def needed(self, name: str) -> Any:
+        """Return a field that the mechanism cannot do without."""
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"`{name}` is needed for this mechanism; give it")
+        return value

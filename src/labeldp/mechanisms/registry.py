@@ -6,7 +6,6 @@ is an object of a subclass of `Mechanism`; a program may `register` one.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -17,12 +16,10 @@ from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.noisy_rows import NoisyRows
 from labeldp.mechanisms.options import (
     AUTO,
-    OPTIONS,
     Encoding,
     PlanRequest,
     make_options,
     names,
-    refuse_unknown,
     set_options,
 )
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLag
@@ -71,13 +68,6 @@ def register(mechanism: Mechanism) -> None:
     """Make a mechanism known to `plan`, `verify` and the command line of this process."""
     if mechanism.name in (AUTO, *mechanism_names()):
         raise InputError(f"there is a mechanism {mechanism.name!r} already; choose another name")
-    ours = {each.name: each.type for kind in OPTIONS.values() for each in fields(kind)}
-    for each in fields(mechanism.Options):
-        if ours.get(each.name, each.type) != each.type:
-            raise InputError(
-                f"the option {each.name!r} of {mechanism.name} is one of another mechanism, with "
-                "another type; choose another name"
-            )
     _registered[mechanism.name] = mechanism
 
 
@@ -122,20 +112,17 @@ def certificate_schema() -> Document:
     return schema
 
 
+def option_names() -> set[str]:
+    """Return the names of the options of all mechanisms."""
+    return {name for mechanism in mechanisms() for name in names(mechanism.Options)}
+
+
 def make_request(
-    mechanism: Mechanism,
-    *,
-    epsilon: float,
-    delta: float,
-    accountant: str = "exact",
-    **choices: Any,
+    mechanism: Mechanism, *, epsilon: float, delta: float, accountant: str = "exact", **choices: Any
 ) -> PlanRequest[Any]:
     """Return the request for keywords of `plan`; options of other mechanisms are refused."""
-    own, encoding = names(mechanism.Options), names(Encoding)
-    known = {each.name for other in mechanisms() for each in fields(other.Options)}
-    refuse_unknown(choices, [*encoding, *sorted(known)])
     for name in set_options(choices):
-        if name not in (*own, *encoding):
+        if name not in (*names(mechanism.Options), *names(Encoding)):
             raise InputError(f"`{name}` does not apply to {mechanism.name}; leave it out")
     if accountant not in mechanism.accountants:
         accountants = ", ".join(mechanism.accountants)
@@ -145,6 +132,6 @@ def make_request(
         epsilon,
         delta,
         accountant,
-        make_options(Encoding, {n: v for n, v in choices.items() if n in encoding}),
-        make_options(mechanism.Options, {n: v for n, v in choices.items() if n in own}),
+        make_options(Encoding, choices),
+        make_options(mechanism.Options, choices),
     )

@@ -67,7 +67,7 @@ from labeldp.mechanisms.checks import (
     check_numbers,
     other_table,
 )
-from labeldp.mechanisms.description import Description, Document, describe_person, number
+from labeldp.mechanisms.description import Description, Document, Note, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL, check_scatter, check_values
@@ -78,7 +78,6 @@ from labeldp.mechanisms.noise_shape import (
     NoiseCovariance,
     optimize_noise_shape,
 )
-from labeldp.mechanisms.notes import Note, unused_delta_note
 from labeldp.mechanisms.options import (
     AUTO,
     GAUSSIAN,
@@ -531,11 +530,7 @@ class ShapedFlag(Mechanism):
             design.labels,
             design.feature_sums,
             forecast,
-            (
-                *design.notes,
-                *self._notes(best, plain),
-                *unused_delta_note(claim.noise_law, claim.noise.is_pure, request.delta),
-            ),
+            (*design.notes, *self._notes(best, plain)),
             design.factor,
             best.shape.weights,
         )

@@ -59,7 +59,6 @@ from labeldp.mechanisms.design_summary import (
     DesignSummary,
     inflation_for,
     most_rows,
-    person_notes,
 )
 from labeldp.mechanisms.forecast import forecast, mean_excess, relative_excess, sketched_error
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, WtdFlagOptions, aggregates_in
@@ -312,7 +311,7 @@ class WtdFlag(Mechanism):
                 added_variance=parameters.added(floor, facts.rows),
                 residual_source="stated" if options.residual_ms else options.residual_source,
             ),
-            (*design.notes, *person_notes(person)),
+            design.notes,
             design.factor,
         )
 

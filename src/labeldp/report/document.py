@@ -13,7 +13,7 @@ from typing import Any
 
 from labeldp.errors import ReleaseError
 from labeldp.io_util import read_json
-from labeldp.mechanisms.notes import ROWS_LEFT_OUT, left_out_words
+from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.planning import Plan
 from labeldp.release.certificate import claimed_fields

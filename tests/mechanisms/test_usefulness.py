@@ -1,4 +1,4 @@
-"""Plans that cannot beat the constant are refused, with cures that hold what they forecast."""
+"""Plans that cannot beat the constant are refused, with remedies that hold what they forecast."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeldp
-from labeldp import LinearRegressor, Plan, PlanError, choose as worth, scan
-from labeldp.choose import LEAST_KEPT, explained_mse
+from labeldp import LinearRegressor, Plan, PlanError, scan
+from labeldp.choose import plan_mechanism, suggest_fixes
 from labeldp.cli.planning import MOST_NOTES
 from labeldp.data.source import Source
 from labeldp.learners.linear import release_quality
-from labeldp.mechanisms.design_summary import summarize_design
+from labeldp.mechanisms.base import LEAST_KEPT
+from labeldp.mechanisms.description import Note, sort_notes
 from labeldp.mechanisms.forecast import shrunken_ms
-from labeldp.mechanisms.notes import Note, sort_notes
-from labeldp.mechanisms.options import Encoding
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as run
 from tests.mechanisms.cases import CASES, NOISY, SAMPLED, small_plan
@@ -63,7 +62,7 @@ def kept(plan: Plan, rows: Source, label: np.ndarray, releases: int = 24) -> flo
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
-    [("shaped-flag", 0.2), ("shaped-flag", 0.5), ("shaped-flag", 2.0), ("noisy-rows", 0.5)],
+    [("shaped-flag", 0.2), ("shaped-flag", 2.0), ("noisy-rows", 0.5)],
 )
 def test_no_more_is_kept_of_favourable_labels_than_was_forecast(
     mechanism: str, epsilon: float
@@ -106,12 +105,12 @@ def test_what_is_kept_grows_with_the_budget_from_nothing_to_all() -> None:
 def test_a_stated_residual_leaves_no_more_to_explain_than_the_range_does() -> None:
     rows, _ = even(600)
     free, much = (made(rows, epsilon=5.0, residual_guess=guess) for guess in (None, 0.249))
-    assert explained_mse(free) == pytest.approx(1 / 24, rel=1e-5)
-    assert explained_mse(much) == pytest.approx(0.001, rel=1e-2)
+    assert free.explained_mse == pytest.approx(1 / 24, rel=1e-5)
+    assert much.explained_mse == pytest.approx(0.001, rel=1e-2)
     assert much.explained_share_kept < free.explained_share_kept
 
 
-def test_a_plan_that_cannot_beat_the_constant_is_refused_with_cures_that_hold() -> None:
+def test_a_plan_that_cannot_beat_the_constant_is_refused_with_remedies_that_hold() -> None:
     rows = source(2000)
     with pytest.raises(PlanError) as refusal:
         labeldp.plan(rows, **SMALL)
@@ -127,70 +126,43 @@ def test_a_plan_that_cannot_beat_the_constant_is_refused_with_cures_that_hold() 
     assert cured.explained_share_kept >= LEAST_KEPT
 
 
-def planned(plan: Plan, rows: Source) -> worth.Planned:
-    """The plan with the design that it rests on."""
-    engine = labeldp.LocalEngine(1)
-    return worth.Planned(plan, summarize_design(rows, engine=engine, encoding=Encoding()))
-
-
-def outlier(rows: int = 3000) -> Source:
-    """One column gives one row all of its leverage; few rows have rare levels."""
-    data = table(rows)
+def outlier(rows: int) -> Source:
+    """One column gives one row all of its leverage."""
     income = np.random.default_rng(0).lognormal(10, 0.5, rows)
     income[7] = 1e9
-    return scan(data.append_column("income", pa.array(income)), label="label", label_range=RANGE)
+    data = table(rows).append_column("income", pa.array(income))
+    return scan(data, label="label", label_range=RANGE)
 
 
-def test_cures_are_planned_and_the_best_comes_first() -> None:
-    rows, asked = outlier(), {"epsilon": 0.1, "delta": 1e-6}
-    bad = labeldp.plan(rows, force=True, mechanism="shaped-flag", **asked)
-    engine = labeldp.LocalEngine(1)
-    found = worth.suggest_fixes(planned(bad, rows), asked, rows, engine)
-    assert 2 <= len(found) <= worth.MOST_SUGGESTIONS
-    assert all(worth.is_useful(cure.plan) for cure in found)
-    assert [worth.explained_share_kept(cure.plan) for cure in found] == sorted(
-        (worth.explained_share_kept(c.plan) for c in found), reverse=True
-    )
+def test_remedies_are_planned_and_the_best_comes_first() -> None:
+    rows, engine = outlier(3000), labeldp.LocalEngine(1)
+    asked = {"epsilon": 1.0, "delta": 1e-6, "winsor": 0.0}
+    planned = plan_mechanism("wtd-flag", "linear", asked, rows, engine)
+    assert not planned.plan.is_useful
+    found = suggest_fixes(planned, asked, rows, engine)
+    kept = [each.plan.explained_share_kept for each in found]
+    assert kept == sorted(kept, reverse=True)
+    assert all(each.plan.is_useful for each in found)
+    (cured,) = (each.plan for each in found if each.words == "`drop='income'`")
+    assert "income" not in cured.features.columns
+    assert cured.forecast.added_mse < 0.5 * planned.plan.forecast.added_mse
 
 
-def test_too_few_aggregates_are_cured_by_leaving_their_number_out() -> None:
-    with pytest.raises(PlanError, match=r"cures: without `bags` \(adds 0\.\d+, keeps 100%\)"):
+def test_too_few_aggregates_are_mended_by_leaving_their_number_out() -> None:
+    with pytest.raises(PlanError, match=r"remedies: without `bags` \(adds 0\.\d+, keeps 100%\)"):
         labeldp.plan(source(4000), 2.0, 1e-6, mechanism="wtd-flag", bags=14)
 
 
-def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
-    rows = outlier(400)
-    bad = labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", force=True)
+def test_a_wide_table_is_not_encoded_again() -> None:
+    wide = np.random.default_rng(0).normal(size=(60, 240))
+    data = {f"x{k}": column for k, column in enumerate(wide.T)} | {"label": wide[:, 0]}
+    rows, engine = scan(pa.table(data), label="label", label_range=RANGE), labeldp.LocalEngine(1)
     asked = {"epsilon": 0.2, "delta": 1e-6}
-    design = planned(bad, rows).design
-    bench = worth._Replanner(bad, design, asked, rows, labeldp.LocalEngine(1))
-    words = [cure.words for cure in bench.encodings()]
-    assert "`drop='income'`" in words
-    plans = {cure.words: cure.plan for cure in bench.encodings()}
-    assert "income" not in plans["`drop='income'`"].features.columns
-    better = plans["`drop='income'`"].forecast.added_mse
-    assert better < 0.5 * bench.plan.forecast.added_mse
+    planned = plan_mechanism("shaped-flag", "linear", asked, rows, engine)
+    assert not any("drop" in each.words for each in suggest_fixes(planned, asked, rows, engine))
 
 
-def test_a_wide_table_is_not_planned_again_and_again() -> None:
-    """Of few rows few design columns are independent; all of them are factorised each time."""
-    wide = np.random.default_rng(0).normal(size=(60, worth._MOST_COLUMNS + 40))
-    rows = scan(
-        pa.table({f"x{k}": column for k, column in enumerate(wide.T)} | {"label": wide[:, 0]}),
-        label="label",
-        label_range=RANGE,
-    )
-    asked = {"epsilon": 0.2, "delta": 1e-6}
-    bad = labeldp.plan(rows, force=True, mechanism="shaped-flag", **asked)
-    assert len(bad.features.names) <= 60
-    assert not list(
-        worth._Replanner(
-            bad, planned(bad, rows).design, asked, rows, labeldp.LocalEngine(1)
-        ).encodings()
-    )
-
-
-def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:
+def test_force_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:
     rows = source(500)
     bad, good = made(rows), made(rows, epsilon=8.0)
     assert (bad.force, good.force) == (True, False)
@@ -202,16 +174,16 @@ def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -
     assert labeldp.verify(tmp_path / "r").valid
 
 
-def test_the_command_line_refuses_cures_and_goes_on(tmp_path: Path) -> None:
+def test_the_command_line_refuses_and_goes_on(tmp_path: Path) -> None:
     pq.write_table(table(2000), tmp_path / "t.parquet")
     asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
     budget = ("--epsilon", 0.02)
     refused = run("release", *asked, *budget, "--out", tmp_path / "r")
-    assert "cures: --epsilon" in refused.error
-    assert "--anyway" in refused.error
+    assert "remedies: --epsilon" in refused.error
+    assert "--force" in refused.error
     assert not (tmp_path / "r").exists()
-    assert "--anyway" in run("plan", *asked, *budget, "--compare").error
-    done = run("release", *asked, *budget, "--out", tmp_path / "r", "--anyway", "--json")
+    assert "--force" in run("plan", *asked, *budget, "--compare").error
+    done = run("release", *asked, *budget, "--out", tmp_path / "r", "--force", "--json")
     assert done.code == 0
     assert done.json["quality"]["beats_the_constant"] is False
     assert done.err.count("WARNING: ") == 2
@@ -227,7 +199,7 @@ def test_numbers_that_show_no_gain_end_in_exit_code_1(tmp_path: Path) -> None:
     assert found.code == 1
     assert "do not show that predictions beat the mean" in found.err
     assert run("verify", tmp_path / "r").code == 0
-    assert run("release", *asked, "--anyway", "--out", tmp_path / "s").code == 0
+    assert run("release", *asked, "--force", "--out", tmp_path / "s").code == 0
     pq.write_table(table(6000, noise=0.1), tmp_path / "good.parquet")
     good = (tmp_path / "good.parquet", *asked[1:])
     shown = run("release", *good, "--epsilon", 5, "--out", tmp_path / "t")

@@ -125,8 +125,9 @@ def test_auto_is_for_plans():
         fit_features(source(1500), basis="auto")
 
 
-@pytest.mark.parametrize("basis", ["linear", "splines:4", "splines:3+fourier:6"])
-@pytest.mark.parametrize("interactions", [(), ("x0:kind", "x0:x1")])
+@pytest.mark.parametrize(
+    ("basis", "interactions"), [("splines:4", ()), ("splines:3+fourier:6", ("x0:kind", "x0:x1"))]
+)
 def test_the_forecast_is_the_mean_over_releases(basis, interactions):
     """What least squares adds to the fit with all labels, over 60 releases: within 4 deviations."""
     rows, here = table(1500), source(1500)
