@@ -76,12 +76,12 @@ def test_the_feature_map_is_the_same(home: Home) -> None:
     assert fitted(home.scan(MIXED)) == FEATURES
 
 
-def test_quantiles_and_logarithms_are_the_same(home: Home) -> None:
+def test_quantiles_and_logarithms_are_the_same(either: Home) -> None:
     """Order statistics of all rows, whichever part they lie in; numbers of rows known or not."""
     asked: dict[str, Any] = {"winsor": {"*": 0.02, "score": 0.1}, "log": ["score"]}
     here = fitted(SOURCE, **asked)
     assert {column.name for column in here.numeric if column.winsorised} >= {"height", "score"}
-    assert json.dumps(fitted(home.scan(MIXED), **asked).to_json()) == json.dumps(here.to_json())
+    assert json.dumps(fitted(either.scan(MIXED), **asked).to_json()) == json.dumps(here.to_json())
 
 
 CURVES: list[dict[str, Any]] = [
@@ -95,13 +95,13 @@ CURVES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("asked", CURVES, ids=["options", "formula"])
-def test_curves_are_the_same_bytes(home: Home, asked: dict[str, Any]) -> None:
+def test_curves_are_the_same_bytes(either: Home, asked: dict[str, Any]) -> None:
     """Hinges, products and waves: the map, and the digest of the sums of its columns."""
-    here, there = fitted(SOURCE, **asked), fitted(home.scan(MIXED), **asked)
+    here, there = fitted(SOURCE, **asked), fitted(either.scan(MIXED), **asked)
     assert len(here.derived_positions) > 60
     assert json.dumps(there.to_json()) == json.dumps(here.to_json())
-    source = home.scan(MIXED)
-    sums = home.engine.run_pass("feature sums", source, GramAccumulator(there))
+    source = either.scan(MIXED)
+    sums = either.engine.run_pass("feature sums", source, GramAccumulator(there))
     assert sums.digest() == LOCAL.run_pass("feature sums", SOURCE, GramAccumulator(here)).digest()
 
 

@@ -40,7 +40,7 @@ REASON = why_no_spark()
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session of two cores that tries a failed task up to four times."""
+    """A session of two cores that tries a failed task once more."""
     if REASON:
         pytest.skip(REASON)
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master("local[2,4]").appName("labeldp tests")
+        builder = SparkSession.builder.master("local[2,2]").appName("labeldp tests")
         for name, value in {
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # short jobs: compile less
             "spark.ui.enabled": "false",
@@ -87,7 +87,7 @@ def skewed(frame: Any) -> Any:
 
 def with_empty_partitions(frame: Any) -> Any:
     """Rows by the hash of a column: with few values, most of the partitions are empty."""
-    return frame.repartition(4, "colour")
+    return frame.repartition(3, "colour")
 
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
