@@ -62,7 +62,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "epsilon True": (lambda _: planned(epsilon=True), "`epsilon` must be a number, not True"),
     "numbers for blanks": (
         lambda _: labeldp.scan({"a": [1], "y": [1]}, label="y", na=[999]),  # type: ignore[list-item]
-        "`na` must be a list of texts, not a list of other things",
+        "`na` must be a list of texts, not a list",
     ),
     "epsilon a list": (lambda _: planned(epsilon=[1]), "`epsilon` must be a number, not a list"),
     "delta 1": (lambda _: planned(delta=1), "`delta` must be at least 0 and below 1"),
@@ -208,7 +208,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda place: LinearRegressor().fit(_written(place, "a,y\n1,2\n")),
         "is not a release directory; name the one it was saved in",
     ),
-    "predict of one row": (lambda _: fitted().predict(ROWS.to_pandas().iloc[0]), "a Series is one"),
+    "predict of one row": (lambda _: fitted().predict(ROWS.to_pandas().iloc[0]), "pandas Series cannot be read as a table"),
     "model of a release": (
         lambda place: LinearRegressor.load(place),
         "cannot read a model from .*; name one that a fitted model was written to",
@@ -224,12 +224,12 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "a formula of parentheses": (
         lambda _: planned(formula="label ~ " + "(" * 5000 + "height" + ")" * 5000),
-        "parentheses stand in each other; take some out",
+        "it cannot be read; write a label, ~ and terms",
     ),
-    "a ridge without end": (lambda _: planned(shape_ridge=1e308), "`shape_ridge` must be at most"),
+    "a ridge without end": (lambda _: planned(shape_ridge=1e308), "`shape_ridge` must lie between 0 and 1e6"),
     "a share of nothing": (
         lambda _: planned(residual_share=1e-320),
-        "`residual_share` must be at least 1e-12",
+        "`residual_share` must be 0 or lie between 1e-12 and 0.9",
     ),
     "basis an array": (lambda _: planned(basis=np.array([1, 2])), "`basis` must be"),
     "about a number": (

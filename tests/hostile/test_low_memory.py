@@ -64,7 +64,7 @@ def test_a_lack_of_memory_is_called_so(
         raise problem
 
     data = write("t.csv")
-    monkeypatch.setattr("pyarrow.csv.open_csv", fail)
+    monkeypatch.setattr("labeldp.data.source.scan", fail)
     said = labeldp("plan", data, *LABEL).error
     assert said == startup.OUT_OF_MEMORY.replace("`threads`", "--threads")
 
