@@ -137,7 +137,7 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
     weights = weighted(features)
     exact = np.square(dense @ weights.matrix.T).sum(axis=1)
     floor = float(np.quantile(exact, 0.2))
-    tally = RowNormScan(features, weights, Kernels(), keep=12, spare=7, floor=floor)
+    tally = RowNormScan(features, weights, keep=12, spare=7, floor=floor)
     for part in range(parts):
         other = tally.new()
         other.add(rows.part(part * ROWS // parts, (part + 1) * ROWS // parts))
@@ -174,7 +174,7 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
 def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
     features, rows, dense = prepared(numbers, (3,))
     weights = weighted(features)
-    tally = RowNormScan(features, weights, Kernels())
+    tally = RowNormScan(features, weights)
     tally.add(rows)
     seen = tally.result()
     exact = np.square(dense @ weights.matrix.T).sum(axis=1).max()
@@ -188,7 +188,7 @@ def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
 def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
     """And of marks a little larger some can."""
     features, _, _ = prepared(2, ())
-    tally = RowNormScan(features, weighted(features), Kernels(), keep=1, floor=1.0)
+    tally = RowNormScan(features, weighted(features), keep=1, floor=1.0)
     none = tally._sampled.rows
     if threshold > -math.inf:
         tally._sampled = module.TopK(1, np.array([threshold]), np.array([7], np.uint64), none)
@@ -205,7 +205,7 @@ def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
 
 def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> None:
     features, _, _ = prepared(2, ())
-    tally = RowNormScan(features, weighted(features), Kernels(), keep=1, floor=1.0)
+    tally = RowNormScan(features, weighted(features), keep=1, floor=1.0)
     marks = np.array([2**63, 2**63, 0, 2**64 - 1, 2**63], np.uint64)
     found = tally._sampling_keys(np.array([2.0, 3.0, 2.0, 2.0, 1.0]), marks)
     assert found[0] == pytest.approx(1 / math.log(2))
@@ -332,7 +332,7 @@ def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, 
     features, rows, dense = prepared(numbers, (3, 2))
     rng = np.random.default_rng(4)
     root = rng.normal(size=(features.width, features.width)) * 2.0**-20
-    tally = LeverageScan(features, factor_of(root.T @ root), Kernels())
+    tally = LeverageScan(features, factor_of(root.T @ root))
     for part in range(parts):
         other = tally.new()
         start, end = part * ROWS // parts, (part + 1) * ROWS // parts
@@ -379,7 +379,7 @@ def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
 
 def test_a_scan_of_no_rows_has_no_leverage() -> None:
     features, _, _ = prepared(2, ())
-    tally = LeverageScan(features, factor_of(np.eye(features.width)), Kernels())
+    tally = LeverageScan(features, factor_of(np.eye(features.width)))
     with pytest.raises(DataError, match="no rows"):
         tally.result()
 
@@ -391,7 +391,7 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     made._form = SimpleNamespace(
         rough=lambda *_: rough.copy(), generous_rounding_error=lambda reach: 0.125 * len(reach) / 8
     )
-    made._kernels = made._scratch = None
+    made._features, made._scratch = SimpleNamespace(rows=8), None
     made._largest = []
     batch: Any = SimpleNamespace(rows=8)
     made._reach = np.zeros(7)
@@ -449,7 +449,7 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
 
 
 def test_a_new_tally_is_empty_and_travels_light() -> None:
-    """It has the form that was made, and neither rows nor kernels, which every machine has."""
+    """It has the form that was made, and neither rows nor scratch arrays nor the factor."""
     features, rows, _ = prepared(3, (2,))
     rows = replace(rows, persons=np.arange(ROWS, dtype=np.uint64) << np.uint64(50))
     whole = factor_of(np.eye(features.width) * 2.0**-60)
@@ -461,12 +461,10 @@ def test_a_new_tally_is_empty_and_travels_light() -> None:
     ):
         made: Any = tally
         made.add(rows)
-        assert "_kernels" in vars(made)
         fresh = made.new()
-        assert "_kernels" not in vars(fresh)
         assert fresh._form is made._form
         assert fresh._scratch is not made._scratch
-        assert "_factor" not in vars(fresh)
+        assert "_cholesky" not in vars(fresh)
         with pytest.raises(DataError, match="no rows"):
             fresh.result()
         assert not np.asarray(getattr(fresh, "_reach", 0)).any()
@@ -474,20 +472,6 @@ def test_a_new_tally_is_empty_and_travels_light() -> None:
         fresh.merge(made.state())
         fresh.merge(empty)
         assert repr(fresh.result()) == repr(again(made))
-
-
-@pytest.mark.parametrize(
-    ("numbers", "keep", "taken"), [(66, 3, True), (66, 0, False), (9, 3, False)]
-)
-def test_short_weights_are_taken_along_where_rows_are_kept_by_them(
-    numbers: int, keep: int, taken: bool
-) -> None:
-    """So that every machine keeps the same rows."""
-    features, _, _ = prepared(numbers, ())
-    tally = RowNormScan(features, weighted(features), keep=keep)
-    fresh = tally.new()
-    assert ("_short" in vars(fresh)) is taken
-    assert not taken or fresh._short is tally._short
 
 
 def again(tally: Any) -> Any:

@@ -500,7 +500,7 @@ def test_a_saturated_table_has_a_shape() -> None:
 
     def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
         kept: dict[str, Any] = {"keep": keep, "spare": spare, "floor": floor}
-        scan_ = RowNormScan(features, weights, Kernels(), **kept)
+        scan_ = RowNormScan(features, weights, **kept)
         for batch in data.feature_batches(features.columns):
             scan_.add(features.encode(batch))
         return scan_.result()

@@ -258,7 +258,7 @@ class TestBatchStream:
     def test_every_batch_is_given_once_with_its_place(self) -> None:
         parts = [[rows_of(0, 1), rows_of(2)], [], [rows_of(3), rows_of(4, 5, 6)]]
         told: list[int] = []
-        stream = BatchStream([lambda p=p: p for p in parts], told.append)
+        stream = BatchStream([iter(part) for part in parts], told.append)
         seen = {batch[0][0].as_py(): (part, first) for part, first, (batch, _) in stream}
         assert seen == {0: (0, 0), 2: (0, 2), 3: (2, 0), 4: (2, 1)}
         assert stream.rows == [3, 0, 4]
@@ -271,7 +271,7 @@ class TestBatchStream:
 
         one = rows_of(1)
         endless = (one for _ in iter(int, 1))
-        stream = BatchStream([lambda: endless, broken], lambda _rows: None)
+        stream = BatchStream([endless, broken()], lambda _rows: None)
         with ThreadPoolExecutor(3) as pool:
             waiting = [pool.submit(lambda: sum(1 for _ in stream)) for _ in range(3)]
             assert sum(job.exception() is not None for job in waiting) == 1

@@ -21,7 +21,7 @@ from labeldp.exact.gram import GramAccumulator, no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, Scratch, kernels_for
+from labeldp.kernels import Scratch, kernels_for
 from labeldp.passes.accumulator import PassRequirements, RowNumber
 
 _LISTED = 5
@@ -74,10 +74,8 @@ ScanState = tuple[list[_Candidate], NDArray[np.float64]]
 class LeverageScan:
     """Accumulator of the largest leverages of the rows from which a factor was computed."""
 
-    def __init__(
-        self, features: FeatureMap, cholesky: VerifiedCholesky, kernels: Kernels | None = None
-    ) -> None:
-        self._features, self._cholesky, self._given = features, cholesky, kernels
+    def __init__(self, features: FeatureMap, cholesky: VerifiedCholesky) -> None:
+        self._features, self._cholesky = features, cholesky
         self._error_bound, self._scratch = cholesky.error_bound, Scratch()
         self._largest: list[_Candidate] = []
         self._reach = np.zeros(len(features.number_columns))
@@ -85,10 +83,6 @@ class LeverageScan:
     @cached_property
     def _form(self) -> QuadraticForm:
         return QuadraticForm(self._features, self._cholesky)
-
-    @cached_property
-    def _kernels(self) -> Kernels:
-        return self._given or kernels_for(self._features.rows)
 
     @property
     def requirements(self) -> PassRequirements:
@@ -109,7 +103,6 @@ class LeverageScan:
         fresh._form, fresh._scratch = self._form, Scratch()
         fresh._largest, fresh._reach = [], np.zeros_like(self._reach)
         vars(fresh).pop("_cholesky", None)
-        vars(fresh).pop("_kernels", None)
         return fresh
 
     def add(self, batch: Encoded, _labels: object = None, first: int = 0) -> None:
@@ -118,7 +111,7 @@ class LeverageScan:
         self._reach = np.maximum(self._reach, np.maximum(most, -least))
         near = self._near(batch)
         some = batch if near is None else batch.take(near)
-        values = self._form(some, self._kernels, self._scratch)
+        values = self._form(some, kernels_for(self._features.rows), self._scratch)
         chosen = self._candidates(values, some)
         if not len(chosen):
             return
@@ -145,7 +138,8 @@ class LeverageScan:
         """
         if len(self._reach) < _MANY_NUMBERS or batch.rows <= _LISTED:
             return None
-        rough = self._form.rough(batch, self._kernels, self._scratch)
+        kernels = kernels_for(self._features.rows)
+        rough = self._form.rough(batch, kernels, self._scratch)
         slack = 2 * self._form.generous_rounding_error(self._reach)
         place = batch.rows - _LISTED
         least = float(np.partition(rough, place)[place]) - slack

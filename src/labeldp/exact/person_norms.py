@@ -33,7 +33,7 @@ from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, Scratch, kernels_for
+from labeldp.kernels import Scratch, kernels_for
 from labeldp.passes.accumulator import PassRequirements
 
 _BUCKET_BITS = 16
@@ -112,10 +112,8 @@ def largest_person_norms(
 class PersonScan:
     """Accumulator of Σ‖C x_i‖ and of rows by person; without weights of rows alone."""
 
-    def __init__(
-        self, features: FeatureMap, weights: Weights | None = None, kernels: Kernels | None = None
-    ) -> None:
-        self._features, self._weights, self._given = features, weights, kernels
+    def __init__(self, features: FeatureMap, weights: Weights | None = None) -> None:
+        self._features, self._weights = features, weights
         self._wanted: NDArray[np.bool_] | None = None
         self._reset()
 
@@ -143,10 +141,6 @@ class PersonScan:
         """Bound on the error of a value, of rows within the fitted ends of their columns."""
         return 0.0 if self._form is None else self._form.rounding_error(self._features.reach)
 
-    @cached_property
-    def _kernels(self) -> Kernels:
-        return self._given or kernels_for(self._features.rows)
-
     @property
     def _bits(self) -> int:
         return min(_UNIT_BITS, 61 - self._features.rows.bit_length())
@@ -167,7 +161,6 @@ class PersonScan:
         fresh = copy(self)
         fresh._form, fresh._slack = self._form, self._slack
         fresh._reset()
-        vars(fresh).pop("_kernels", None)
         return fresh
 
     def add(self, batch: Encoded, *_: object) -> None:
@@ -193,7 +186,8 @@ class PersonScan:
         if self._form is None:
             return 0
         reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
-        squares = self._form(batch, self._kernels, self._scratch) + self._slack
+        kernels = kernels_for(self._features.rows)
+        squares = self._form(batch, kernels, self._scratch) + self._slack
         lengths = np.sqrt(np.maximum(squares, 0.0)) * (1 + 2.0**-50)
         # Rows beyond the fitted ends, or of a norm of 2 or more, void the bounds above; L of a
         # plan is below 1, so a long row is a violation anyway.

@@ -35,7 +35,7 @@ from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, Scratch, kernels_for, mixed
+from labeldp.kernels import Scratch, kernels_for, mixed
 from labeldp.passes.accumulator import PassRequirements
 
 Floats = NDArray[np.float64]
@@ -331,14 +331,13 @@ class RowNormScan:
         self,
         features: FeatureMap,
         weights: Weights,
-        kernels: Kernels | None = None,
         *,
         keep: int = 0,
         spare: int = 0,
         floor: float = 0.0,
     ) -> None:
         self._every, self._features = features, features.keep(weights.kept)
-        self._weights, self._given = weights, kernels
+        self._weights = weights
         self._keep, self._spare, self._floor = keep, spare, floor
         self._reset()
 
@@ -358,10 +357,6 @@ class RowNormScan:
     def _short(self) -> ShortWeights:
         return ShortWeights(self._every, self._weights)
 
-    @cached_property
-    def _kernels(self) -> Kernels:
-        return self._given or kernels_for(self._every.rows)
-
     @property
     def requirements(self) -> PassRequirements:
         every = replace(self._every, kept=None)
@@ -376,7 +371,6 @@ class RowNormScan:
         if self._keep and len(self._reach) >= _VERY_MANY_NUMBERS:
             fresh._short = self._short
         fresh._reset()
-        vars(fresh).pop("_kernels", None)
         return fresh
 
     def add(self, batch: Encoded, *_: object) -> None:
@@ -384,10 +378,11 @@ class RowNormScan:
             return
         self._has_rows = True
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
+        kernels = kernels_for(self._every.rows)
         if len(self._reach) < _MANY_NUMBERS:
-            values = self._form(batch, self._kernels, self._scratch)
+            values = self._form(batch, kernels, self._scratch)
         else:
-            rough = self._form.rough(batch, self._kernels, self._scratch)
+            rough = self._form.rough(batch, kernels, self._scratch)
             near = self._candidates(batch, rough)
             if not len(near):
                 return
@@ -400,7 +395,7 @@ class RowNormScan:
     def _values(self, batch: Encoded, rough: Floats) -> Floats:
         """Return values of rows: where rows are kept by them, independent of the batch."""
         if not self._wide:
-            return self._form(batch, self._kernels, self._scratch)
+            return self._form(batch, kernels_for(self._every.rows), self._scratch)
         return self._short(batch) if self._keep else rough
 
     @property

@@ -3,7 +3,6 @@
 An engine gives the rows, in any order and on any number of threads or machines, to accumulators
 of one kind, merges their states and asks for the result. Accumulators are exact, so all engines
 give the same result. Engines know nothing of statistics: a new statistic is a new accumulator.
-Nor do they know of feature maps: rows are encoded by whatever implements `RowEncoding`.
 """
 
 from __future__ import annotations
@@ -11,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.data.labels import LabelCheck
 from labeldp.data.persons import without_person_hashes
 from labeldp.data.source import Source
+
+if TYPE_CHECKING:
+    from labeldp.features.encoder import Rows
+    from labeldp.features.feature_map import FeatureMap
 
 Labels = NDArray[np.float64]
 RowNumber = Callable[[int], int | None]
@@ -29,46 +31,6 @@ Result = TypeVar("Result", covariant=True)
 One = TypeVar("One")
 Two = TypeVar("Two")
 Three = TypeVar("Three")
-
-
-class PackedRows(Protocol):
-    """Rows in a compact form, from which the same encoder makes the same as from the table's."""
-
-    @property
-    def num_rows(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
-
-
-Rows: TypeAlias = pa.RecordBatch | PackedRows
-LabelledRows = tuple[Rows, Labels | None]
-"""Rows, with their labels if these are asked for."""
-
-
-class RowEncoder(Protocol):
-    """Encodes batch after batch, for one thread."""
-
-    def __call__(self, batch: Any, /) -> Any: ...
-    def pack(self, batch: pa.RecordBatch, /) -> PackedRows: ...
-
-
-class RowEncoding(Protocol):
-    """How rows are encoded before accumulators get them; `FeatureMap` is one."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows it was fitted on."""
-
-    @property
-    def packed_form(self) -> object:
-        """All that packed rows depend on: encodings of equal forms can share them."""
-
-    @property
-    def encoded_form(self) -> object:
-        """All that encoded rows depend on."""
-
-    def encoder(self) -> RowEncoder:
-        """Return an encoder for one thread."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +57,7 @@ class PassRequirements:
     """
 
     columns: tuple[str, ...]
-    features: RowEncoding | None = None
+    features: FeatureMap | None = None
     labels: bool = False
     row_numbers: bool = False
     state_bytes: int = 0
@@ -177,27 +139,29 @@ def combine(requirements: Sequence[PassRequirements]) -> PassRequirements:
 
 def read_rows(
     source: Source, requirements: PassRequirements, check: LabelCheck | None
-) -> Iterator[LabelledRows]:
+) -> Iterator[tuple[Rows, Labels | None]]:
     """Return the rows of a source as they come, labels checked."""
     if check is None:
         return zip(source.feature_batches(requirements.columns), repeat(None))
     return source.labelled_batches(check, requirements.columns)
 
 
-def add_rows(
-    accumulators: Sequence[Accumulator[Any]],
-    features: RowEncoding | None,
-    numbered: Iterable[tuple[int, Rows, Labels | None]],
-) -> None:
-    """Give every accumulator all of these rows, each batch with the number of its first row."""
-    encode: Callable[[Any], Any] = without_person_hashes if features is None else features.encoder()
-    for first, rows, labels in numbered:
-        encoded = encode(rows)
-        for accumulator in accumulators:
-            accumulator.add(encoded, labels, first)
-
-
 def states_of(
+    accumulators: Sequence[Accumulator[Any]],
+    features: FeatureMap | None,
+    numbered: Iterable[tuple[int, tuple[Rows, Labels | None]]],
+) -> list[Any]:
+    """Return the states after these rows, of which each batch has the number of its first row."""
+    encode: Callable[[Any], Any] = without_person_hashes if features is None else features.encoder()
+    fresh = [accumulator.new() for accumulator in accumulators]
+    for first, (rows, labels) in numbered:
+        encoded = encode(rows)
+        for accumulator in fresh:
+            accumulator.add(encoded, labels, first)
+    return [accumulator.state() for accumulator in fresh]
+
+
+def states_in_order(
     source: Source,
     accumulators: Sequence[Accumulator[Any]],
     requirements: PassRequirements,
@@ -206,16 +170,14 @@ def states_of(
 ) -> list[Any]:
     """Return the states after one source, or one part of it, from its first row to its last."""
 
-    def numbered() -> Iterator[tuple[int, Rows, Labels | None]]:
+    def numbered() -> Iterator[tuple[int, tuple[Rows, Labels | None]]]:
         first = 0
-        for rows, labels in read_rows(source, requirements, check):
-            yield first, rows, labels
-            first += rows.num_rows
-            advance(rows.num_rows)
+        for batch in read_rows(source, requirements, check):
+            yield first, batch
+            first += batch[0].num_rows
+            advance(batch[0].num_rows)
 
-    fresh = [accumulator.new() for accumulator in accumulators]
-    add_rows(fresh, requirements.features, numbered())
-    return [accumulator.state() for accumulator in fresh]
+    return states_of(accumulators, requirements.features, numbered())
 
 
 def run_in_order(
@@ -229,7 +191,7 @@ def run_in_order(
     requirements = combine([accumulator.requirements for accumulator in accumulators])
     totals = [accumulator.new() for accumulator in accumulators]
     check = requirements.label_check(source)
-    merge_states(totals, states_of(source, totals, requirements, check, progress))
+    merge_states(totals, states_in_order(source, totals, requirements, check, progress))
     if check is not None:
         check.finish()
     return one_or_all([total.result(int) for total in totals])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
-from typing import Any, Protocol
+from queue import LifoQueue
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,16 +17,19 @@ from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, at_least, to_int
 from labeldp.passes.accumulator import (
     Accumulator,
-    LabelledRows,
+    Labels,
     PassRequirements,
     RunPass,
-    add_rows,
     combine,
     merge_states,
     one_or_all,
+    states_of,
 )
 from labeldp.passes.memory import Memory
 from labeldp.threads import thread_count
+
+if TYPE_CHECKING:
+    from labeldp.features.encoder import Rows
 
 MOST_THREADS = 1024
 _MOST_STATE_BYTES = 1 << 30
@@ -34,8 +37,6 @@ _MOST_STATE_BYTES = 1 << 30
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 """progress(task, rows or None) opens a bar; what it yields is told of finished rows."""
-Part = Callable[[], Iterable[LabelledRows]]
-"""Opens a part of the table."""
 
 
 def quiet(task: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG001
@@ -83,12 +84,8 @@ class LocalEngine:
         """Return the same with a memory of its own."""
         return replace(self, memory=Memory())
 
-    @property
-    def run_pass(self) -> RunPass:
+    def run_pass(self, task: str, source: Source, /, *accumulators: Accumulator[Any]) -> Any:
         """Run accumulators over all rows; what is known of rows in memory is not computed again."""
-        return self._run_pass
-
-    def _run_pass(self, task: str, source: Source, /, *accumulators: Accumulator[Any]) -> Any:
         self.memory.open(source)
         required = [accumulator.requirements for accumulator in accumulators]
         requirements = combine(required)
@@ -98,85 +95,67 @@ class LocalEngine:
         unknown = [place for place, key in enumerate(keys) if key not in known]
         results = [known.get(key) for key in keys]
         if unknown:
-            run = _LocalPass(
-                self,
-                source,
-                combine([required[place] for place in unknown]),
-                [accumulators[place].new() for place in unknown],
-            )
-            for place, result in zip(unknown, run.results(task), strict=True):
+            needed = combine([required[place] for place in unknown])
+            totals = [accumulators[place].new() for place in unknown]
+            computed = self._results(task, source, needed, totals)
+            for place, result in zip(unknown, computed, strict=True):
                 results[place] = result
         answers = dict(zip([*smaller, *keys], [*results, *results], strict=True))
         self.memory.remember(answers, requirements)
         return one_or_all(results)
 
-
-class _LocalPass:
-    """One pass over the parts of a source."""
-
-    def __init__(
+    def _results(
         self,
-        engine: LocalEngine,
+        task: str,
         source: Source,
         requirements: PassRequirements,
         totals: Sequence[Accumulator[Any]],
-    ) -> None:
-        self._engine, self._source = engine, source
-        self._requirements, self._totals = requirements, totals
-        self._check = requirements.label_check(source)
-        sizes = [part.total_rows or 0 for part in engine.memory.parts]
-        self._parts: list[Part] = [
-            partial(engine.memory.read, number, requirements, self._check)
-            for number in range(len(sizes))
-        ]
+    ) -> list[Any]:
+        """Let every thread add some of the batches, merge their states, return the results."""
+        memory, check = self.memory, requirements.label_check(source)
+        sizes = [part.total_rows or 0 for part in memory.parts]
+        parts = [memory.read(number, requirements, check) for number in range(len(sizes))]
         if requirements.row_numbers and source.drop_missing_labels:
             # Rows without labels are left out, so a number follows only from all rows before.
-            self._parts = [partial(chain.from_iterable, (part() for part in self._parts))]
-        # Before the pass the numbers of a part's rows are known from the file; what rows were
-        # left out is known after it, and `_row` takes them off.
-        self._starts = np.cumsum([0, *sizes])
-        self._rows: list[int] = []
+            parts = [chain.from_iterable(parts)]
+        # Before the pass the numbers of a part's rows are known from the file; how many rows were
+        # left out is known after it, and `row` takes them off.
+        starts = np.cumsum([0, *sizes]).tolist()
+        # Fewer threads if the states are large.
+        most = max(1, _MOST_STATE_BYTES // max(1, requirements.state_bytes))
+        count = min(thread_count(self.threads), most)
+        with self.progress(task, source.total_rows) as advance, ThreadPoolExecutor(count) as pool:
+            stream = BatchStream(parts, advance)
 
-    def results(self, task: str) -> list[Any]:
-        with self._engine.progress(task, self._source.total_rows) as advance:
-            self._run(advance)
-        if self._check is not None:
-            # Labels of files that changed may belong to other rows than the features in memory.
-            self._engine.memory.check_unchanged()
-            # Only now, after the last row, may anything be said about labels.
-            self._check.finish()
-        return [total.result(self._row) for total in self._totals]
+            def add_batches() -> list[Any]:
+                numbered = ((starts[part] + row, batch) for part, row, batch in stream)
+                return states_of(totals, requirements.features, numbered)
 
-    def _run(self, advance: Callable[[int], None]) -> None:
-        """Let every thread add some of the batches; fewer threads if their states are large."""
-        most = max(1, _MOST_STATE_BYTES // max(1, self._requirements.state_bytes))
-        count = min(thread_count(self._engine.threads), most)
-        stream = BatchStream(self._parts, advance)
-        with ThreadPoolExecutor(count) as pool, stream.stopping():
-            jobs = [pool.submit(self._states, stream) for _ in range(count)]
+            jobs = [pool.submit(add_batches) for _ in range(count)]
             try:
                 states = [job.result() for job in jobs]
             except DataError:
-                self._engine.memory.check_unchanged()  # the better explanation, if it is one
+                memory.check_unchanged()  # the better explanation, if it is one
                 raise
+            finally:
+                stream.stop()  # after an error or an interrupt the other threads end soon
         for each in states:
-            merge_states(self._totals, each)
-        self._rows = stream.rows
+            merge_states(totals, each)
+        if check is not None:
+            # Labels of files that changed may belong to other rows than the features in memory.
+            memory.check_unchanged()
+            # Only now, after the last row, may anything be said about labels.
+            check.finish()
 
-    def _states(self, stream: BatchStream) -> list[Any]:
-        """Return the states after the batches that one thread got."""
-        fresh = [total.new() for total in self._totals]
-        numbered = ((int(self._starts[part]) + row, *batch) for part, row, batch in stream)
-        add_rows(fresh, self._requirements.features, numbered)
-        return [accumulator.state() for accumulator in fresh]
+        def row(number: int) -> int:
+            """Return the row of the table, rows that were left out not counted."""
+            part = int(np.searchsorted(starts[: len(parts)], number, side="right")) - 1
+            return sum(stream.rows[:part]) + number - int(starts[part])
 
-    def _row(self, number: int) -> int:
-        """Return the row of the table, rows that were left out not counted."""
-        part = int(np.searchsorted(self._starts[: len(self._rows)], number, side="right")) - 1
-        return sum(self._rows[:part]) + number - int(self._starts[part])
+        return [total.result(row) for total in totals]
 
 
-class BatchStream(Iterable[tuple[int, int, LabelledRows]]):
+class BatchStream:
     """Batches of several parts, each given once to whichever thread asks.
 
     A thread takes an open part that nobody is reading, or opens the next one, or, when all are
@@ -187,65 +166,44 @@ class BatchStream(Iterable[tuple[int, int, LabelledRows]]):
     With each batch come the part and the number of the batch's first row within it.
     """
 
-    def __init__(self, parts: Sequence[Part], advance: Callable[[int], None]) -> None:
-        self._parts, self._advance = parts, advance
-        self._changed = threading.Condition()
-        self._free: list[tuple[int, Iterator[LabelledRows]]] = []
-        self._opened = self._busy = 0
-        self._failed = False
+    def __init__(
+        self,
+        parts: Sequence[Iterator[tuple[Rows, Labels | None]]],
+        advance: Callable[[int], None],
+    ) -> None:
+        self._advance, self._stopped = advance, False
+        # Last in, first out: a part that is open comes before one that is not.
+        self._free: LifoQueue[tuple[int, Iterator[tuple[Rows, Labels | None]]] | None] = LifoQueue()
+        for item in reversed(list(enumerate(parts))):
+            self._free.put(item)
+        self._unfinished, self._lock = len(parts), threading.Lock()
         self.rows = [0] * len(parts)
         """Given so far, of every part."""
+        if not parts:
+            self.stop()
 
-    def __iter__(self) -> Iterator[tuple[int, int, LabelledRows]]:
-        while (stream := self._take()) is not None:
-            part, batches = stream
+    def __iter__(self) -> Iterator[tuple[int, int, tuple[Rows, Labels | None]]]:
+        while (item := self._free.get()) is not None and not self._stopped:
+            part, batches = item
             try:
                 batch = next(batches, None)
             except BaseException:
-                self._give_back(None, failed=True)
+                self.stop()
                 raise
             if batch is None:
-                self._give_back(None)
+                with self._lock:
+                    self._unfinished -= 1
+                    if not self._unfinished:
+                        self.stop()
                 continue
             first, size = self.rows[part], batch[0].num_rows
             self.rows[part] += size
-            self._give_back(stream)
+            self._free.put(item)
             yield part, first, batch
             self._advance(size)
+        self._free.put(None)  # the next thread that waits ends too
 
-    @contextmanager
-    def stopping(self) -> Iterator[None]:
-        """Let the threads end soon if the block is left by an error or an interrupt."""
-        try:
-            yield
-        except BaseException:
-            with self._changed:
-                self._failed = True
-                self._changed.notify_all()
-            raise
-
-    def _take(self) -> tuple[int, Iterator[LabelledRows]] | None:
-        with self._changed:
-            while not self._failed:
-                if self._free:
-                    self._busy += 1
-                    return self._free.pop()
-                if self._opened < len(self._parts):
-                    part = self._opened
-                    self._opened += 1
-                    self._busy += 1
-                    return part, iter(self._parts[part]())
-                if not self._busy:
-                    return None
-                self._changed.wait()
-            return None
-
-    def _give_back(
-        self, stream: tuple[int, Iterator[LabelledRows]] | None, failed: bool = False
-    ) -> None:
-        with self._changed:
-            self._busy -= 1
-            self._failed |= failed
-            if stream is not None:
-                self._free.append(stream)
-            self._changed.notify_all()
+    def stop(self) -> None:
+        """Let all threads end after the batch that they have."""
+        self._stopped = True
+        self._free.put(None)

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,10 @@ from labeldp.data.persons import PERSON_COLUMN
 from labeldp.data.source import Source
 from labeldp.errors import DataError
 from labeldp.kernels import keep_freed_memory
-from labeldp.passes.accumulator import LabelledRows, Labels, PassRequirements, Rows, read_rows
+from labeldp.passes.accumulator import Labels, PassRequirements, read_rows
+
+if TYPE_CHECKING:
+    from labeldp.features.encoder import Rows
 
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""
@@ -91,7 +94,7 @@ class Memory:
 
     def read(
         self, number: int, requirements: PassRequirements, check: LabelCheck | None
-    ) -> Iterator[LabelledRows]:
+    ) -> Iterator[tuple[Rows, Labels | None]]:
         """Yield a part's rows, from memory if they are there; else read them, and keep them.
 
         Of rows in memory only the labels are read. Rows that are kept encoded are given packed.
@@ -141,8 +144,11 @@ class Memory:
             raise _changed()
 
     def _keeping(
-        self, number: int, requirements: PassRequirements, rows: Iterable[LabelledRows]
-    ) -> Iterator[LabelledRows]:
+        self,
+        number: int,
+        requirements: PassRequirements,
+        rows: Iterable[tuple[Rows, Labels | None]],
+    ) -> Iterator[tuple[Rows, Labels | None]]:
         """Yield the same rows, shrunk and kept as long as there is room for the whole part."""
         features = requirements.features
         if features is None and not requirements.keep_columns:
@@ -155,7 +161,8 @@ class Memory:
             self._kept.pop(number, None)
             if self._sizes.pop(number, 0):
                 self._full = self._spent > self._budget
-        may, batches = self._state is not None, list[Rows]()
+        may = self._state is not None  # rows that may change between passes are not kept
+        batches: list[Rows] = []
         for batch, labels in rows:
             may = may and not self._full
             if may:

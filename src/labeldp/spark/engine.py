@@ -17,11 +17,10 @@ from labeldp.errors import DataError, InputError
 from labeldp.passes.accumulator import (
     Accumulator,
     PassRequirements,
-    RunPass,
     combine,
     merge_states,
     one_or_all,
-    states_of,
+    states_in_order,
 )
 from labeldp.passes.engine import Engine, LocalEngine, Progress, quiet
 from labeldp.spark.progress import reported
@@ -35,16 +34,11 @@ class SparkEngine:
     threads: int = 0
     """On the driver, which draws the release; Spark has settings of its own for the passes."""
 
-    @property
-    def run_pass(self) -> RunPass:
-        """One pass over all rows (see `labeldp.passes.accumulator`)."""
-        return self._run_pass
-
     def apart(self) -> SparkEngine:
         """It remembers no rows."""
         return self
 
-    def _run_pass(self, task: str, source: Source, /, *accumulators: Accumulator[Any]) -> Any:
+    def run_pass(self, task: str, source: Source, /, *accumulators: Accumulator[Any]) -> Any:
         """Run a pass; accumulators that were made for certain rows refuse others."""
         asked = [accumulator.requirements for accumulator in accumulators]
         checks = [each.row_check for each in asked if each.row_check is not None]
@@ -88,7 +82,7 @@ def _part(
 ) -> tuple[list[Any], list[str]]:
     """Return the states of one part, and flags of wrong labels, which are told after all parts."""
     check = requirements.label_check(source)
-    states = states_of(source, accumulators, requirements, check)
+    states = states_in_order(source, accumulators, requirements, check)
     return states, [] if check is None else check.raised
 
 

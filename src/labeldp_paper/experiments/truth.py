@@ -17,6 +17,7 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.passes.engine import Engine
 from labeldp_paper.experiments.run import Data, given
 
 
@@ -80,7 +81,8 @@ class Truth:
     """The fit with all labels, to measure excesses by: not private."""
 
     def __init__(self, source: Source, made: Plan) -> None:
-        gram, moments = LocalEngine().run_pass(
+        engine: Engine = LocalEngine()
+        gram, moments = engine.run_pass(
             "label sums",
             source,
             GramAccumulator(made.features),
