@@ -208,7 +208,10 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda place: LinearRegressor().fit(_written(place, "a,y\n1,2\n")),
         "is not a release directory; name the one it was saved in",
     ),
-    "predict of one row": (lambda _: fitted().predict(ROWS.to_pandas().iloc[0]), "pandas Series cannot be read as a table"),
+    "predict of one row": (
+        lambda _: fitted().predict(ROWS.to_pandas().iloc[0]),
+        "pandas Series cannot be read as a table",
+    ),
     "model of a release": (
         lambda place: LinearRegressor.load(place),
         "cannot read a model from .*; name one that a fitted model was written to",
@@ -226,7 +229,10 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: planned(formula="label ~ " + "(" * 5000 + "height" + ")" * 5000),
         "it cannot be read; write a label, ~ and terms",
     ),
-    "a ridge without end": (lambda _: planned(shape_ridge=1e308), "`shape_ridge` must lie between 0 and 1e6"),
+    "a ridge without end": (
+        lambda _: planned(shape_ridge=1e308),
+        "`shape_ridge` must lie between 0 and 1e6",
+    ),
     "a share of nothing": (
         lambda _: planned(residual_share=1e-320),
         "`residual_share` must be 0 or lie between 1e-12 and 0.9",

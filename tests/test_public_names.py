@@ -53,6 +53,6 @@ def test_names_survive_the_import_of_modules_of_the_same_name() -> None:
 
 
 def test_the_typing_imports_and_the_lazy_ones_agree() -> None:
-    from labeldp import _HOMES  # type: ignore[attr-defined]
+    from labeldp import _MODULES  # type: ignore[attr-defined]
 
-    assert sorted(_HOMES) == sorted(labeldp.__all__)
+    assert sorted(_MODULES) == sorted(labeldp.__all__)

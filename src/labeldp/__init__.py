@@ -40,43 +40,39 @@ if TYPE_CHECKING:
     from labeldp.spark.engine import SparkEngine as SparkEngine
     from labeldp.verification import Verification as Verification, verify as verify
 
-_HOMES = {
-    "ACCOUNTANTS": "labeldp.accounting.sketch",
-    "BagRegressor": "labeldp.learners.api",
-    "DataError": "labeldp.errors",
-    "DatasetBounds": "labeldp.accounting.sketch",
-    "FeatureMap": "labeldp.features.feature_map",
-    "FloorMode": "labeldp.accounting.residual_floor",
-    "Forecast": "labeldp.mechanisms.forecast",
-    "InputError": "labeldp.errors",
-    "Joint": "labeldp.ledger.compose",
-    "LabelDPError": "labeldp.errors",
-    "LabelDPWarning": "labeldp.errors",
-    "Ledger": "labeldp.ledger.ledger",
-    "LedgerError": "labeldp.errors",
-    "LinearRegressor": "labeldp.learners.api",
-    "LocalEngine": "labeldp.passes.engine",
-    "MissingExtraError": "labeldp.errors",
-    "Plan": "labeldp.planning",
-    "PlanError": "labeldp.errors",
-    "Release": "labeldp.release.files",
-    "ReleaseError": "labeldp.errors",
-    "Source": "labeldp.data.source",
-    "SparkEngine": "labeldp.spark.engine",
-    "Verification": "labeldp.verification",
-    "compose": "labeldp.ledger.compose",
-    "forecast": "labeldp.mechanisms.forecast",
-    "look": "labeldp.profile.look",
-    "plan": "labeldp.planning",
-    "scan": "labeldp.data.source",
-    "verify": "labeldp.verification",
+_NAMES = {
+    "accounting.residual_floor": ["FloorMode"],
+    "accounting.sketch": ["ACCOUNTANTS", "DatasetBounds"],
+    "data.source": ["Source", "scan"],
+    "errors": [
+        "DataError",
+        "InputError",
+        "LabelDPError",
+        "LabelDPWarning",
+        "LedgerError",
+        "MissingExtraError",
+        "PlanError",
+        "ReleaseError",
+    ],
+    "features.feature_map": ["FeatureMap"],
+    "learners.api": ["BagRegressor", "LinearRegressor"],
+    "ledger.compose": ["Joint", "compose"],
+    "ledger.ledger": ["Ledger"],
+    "mechanisms.forecast": ["Forecast", "forecast"],
+    "passes.engine": ["LocalEngine"],
+    "planning": ["Plan", "plan"],
+    "profile.look": ["look"],
+    "release.files": ["Release"],
+    "spark.engine": ["SparkEngine"],
+    "verification": ["Verification", "verify"],
 }
-__all__ = sorted(_HOMES)
+_MODULES = {name: f"labeldp.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        value = getattr(import_module(_MODULES[name]), name)
         globals()[name] = value
         return value
     if name == "__version__":

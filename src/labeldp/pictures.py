@@ -65,78 +65,70 @@ class Picture:
     """Whether x goes down the page and y across, for names that are long."""
 
 
-def need_matplotlib() -> None:
-    """Raise MissingExtraError if matplotlib is missing: before the work, not after it."""
-    _figure_class()
+def need_matplotlib() -> Any:
+    """Return matplotlib's class of figures; call it before the work, because it may be missing."""
+    try:
+        from matplotlib import rcParams
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise MissingExtraError("plotting", "plots") from None
+    rcParams["svg.hashsalt"] = "labeldp"  # the same picture gives the same bytes
+    return Figure
 
 
 def draw(picture: Picture, folder: Path, *, dark: bool = False) -> list[str]:
     """Write NAME.svg and NAME.png, and NAME-dark.svg if asked; return the names of the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = _save(render(picture), picture.name, folder, ("svg", "png"))
+    figure = render(picture)
+    figures = {f"{picture.name}.svg": figure, f"{picture.name}.png": figure}
     if dark:
-        names += _save(render(picture, dark=True), f"{picture.name}-dark", folder, ("svg",))
-    return names
-
-
-def _save(figure: Any, stem: str, folder: Path, forms: tuple[str, ...]) -> list[str]:
-    names = [f"{stem}.{form}" for form in forms]
-    for name in names:
+        figures[f"{picture.name}-dark.svg"] = render(picture, dark=True)
+    for name, drawn in figures.items():
         partial = folder / f".partial-{name}"
-        facts = {"Date": None} if name.endswith("svg") else {}
-        figure.savefig(partial, metadata=facts, dpi=110)
+        drawn.savefig(partial, metadata={"Date": None} if name.endswith("svg") else {}, dpi=110)
         partial.replace(folder / name)
-    return names
+    return list(figures)
 
 
 def render(picture: Picture, *, dark: bool = False) -> Any:
     """Return the matplotlib figure."""
-    figure_class, paper, ink = _figure_class(), *_PAPER_AND_INK[dark]
-    height = max(4.4, 1.3 + 0.26 * len(picture.names)) if picture.sideways else 4.4
-    figure = figure_class(figsize=(7.2, height), layout="constrained", facecolor=paper)
+    sideways, (paper, ink) = picture.sideways, _PAPER_AND_INK[dark]
+    height = max(4.4, 1.3 + 0.26 * len(picture.names)) if sideways else 4.4
+    figure = need_matplotlib()(figsize=(7.2, height), layout="constrained", facecolor=paper)
     axes, palette = figure.add_subplot(facecolor=paper), _DARK_COLOURS if dark else _COLOURS
     for curve in picture.curves:
-        _add(axes, curve, palette[curve.colour % len(palette)], sideways=picture.sideways)
-    line = axes.axvline if picture.sideways else axes.axhline
+        _add(axes, curve, palette[curve.colour % len(palette)], sideways=sideways)
+    line = axes.axvline if sideways else axes.axhline
     for place, (label, level) in enumerate(picture.levels):
         style = (":", "--")[place % 2]
         line(level, color=ink, alpha=0.7, lw=1, ls=style, label=label or None, zorder=0)
-    _scales(axes, picture)
-    below, beside = picture.x_label, picture.y_label
-    if picture.sideways:
-        below, beside = beside, below
-    axes.set(
-        title=fill(picture.title, _TITLE_LETTERS), xlabel=fill(below, _AXIS_LETTERS), ylabel=beside
-    )
-    axes.title.set_fontsize(10)
-    _colour(axes, ink)
-    if axes.get_legend_handles_labels()[1]:
-        figure.legend(
-            fontsize=8, frameon=False, loc="outside lower center", ncols=2, labelcolor=ink
-        )
-    return figure
-
-
-def _scales(axes: Any, picture: Picture) -> None:
-    along, across = (axes.yaxis, axes.xaxis) if picture.sideways else (axes.xaxis, axes.yaxis)
+    along, across = (axes.yaxis, axes.xaxis) if sideways else (axes.xaxis, axes.yaxis)
     if picture.names:
         along.set_ticks(range(len(picture.names)), picture.names)
-        if picture.sideways:
+        if sideways:
             axes.set_ylim(len(picture.names) - 0.5, -0.5)
         elif len(picture.names) > 6:
             axes.tick_params(axis="x", rotation=60)
     else:
         _ticks(along, axes.set_xscale, picture.log_x)
-    _ticks(across, axes.set_xscale if picture.sideways else axes.set_yscale, picture.log_y)
-
-
-def _colour(axes: Any, ink: str) -> None:
+    _ticks(across, axes.set_xscale if sideways else axes.set_yscale, picture.log_y)
+    below, beside = picture.x_label, picture.y_label
+    if sideways:
+        below, beside = beside, below
+    axes.set_title(fill(picture.title, _TITLE_LETTERS), fontsize=10, color=ink)
+    axes.set_xlabel(fill(below, _AXIS_LETTERS), color=ink)
+    axes.set_ylabel(beside, color=ink)
     axes.grid(alpha=0.25, lw=0.5, color=ink)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(ink)
     axes.tick_params(colors=ink, which="both")
-    for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
-        text.set_color(ink)
+    if axes.get_legend_handles_labels()[1]:
+        figure.legend(
+            fontsize=8, frameon=False, loc="outside lower center", ncols=2, labelcolor=ink
+        )
+    return figure
 
 
 def _add(axes: Any, curve: Curve, colour: str, *, sideways: bool) -> None:
@@ -187,15 +179,3 @@ def _ticks(axis: Any, change: Callable[[str], None], wanted: bool) -> None:
     axis.set_major_locator(LogLocator(subs=steps))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _figure_class() -> Any:
-    try:
-        from matplotlib import rcParams
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as problem:
-        if (problem.name or "").partition(".")[0] != "matplotlib":
-            raise
-        raise MissingExtraError("plotting", "plots") from None
-    rcParams["svg.hashsalt"] = "labeldp"  # the same picture gives the same bytes
-    return Figure

@@ -110,4 +110,6 @@ def test_a_release_whose_name_no_file_can_have(command: str) -> None:
 
 def test_an_about_whose_name_no_file_can_have(write: Write, tmp_path: Path) -> None:
     asked = ("--about", "9" * 400, "--out", tmp_path / "out")
-    assert "file name too long" in error("release", "--anyway", write("t.parquet"), *LABEL, *QUICK, *asked)
+    assert "file name too long" in error(
+        "release", "--anyway", write("t.parquet"), *LABEL, *QUICK, *asked
+    )

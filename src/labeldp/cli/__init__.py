@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Any, cast
 
 import click
@@ -95,8 +95,6 @@ def _load(entry: EntryPoint) -> click.Command:
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
         print(f"labeldp {version('labeldp')}")
         ctx.exit()
 

@@ -21,7 +21,9 @@ from labeldp.cli.output import emit_facts, emit_json, emit_records, emit_table, 
 from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.io_util import new_path
+from labeldp.mechanisms.demonstrations import demonstrations
 from labeldp.mechanisms.description import number
+from labeldp.mechanisms.options import COMMON_ACCOUNT_FIELDS, AccountQuestion
 
 _SHAPED, _SAMPLED = "shaped-flag options", "sampled-wtd-flag options"
 _NOISY_BAGS = "sampled-noisy-wtd-lag options"
@@ -55,8 +57,6 @@ _MECHANISMS = (
 @json_option
 def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show what each accountant allows, from public numbers only; no data are read."""
-    from labeldp.mechanisms.demonstrations import demonstrations
-    from labeldp.mechanisms.options import COMMON_ACCOUNT_FIELDS, AccountQuestion
     from labeldp.mechanisms.registry import mechanism_named, mechanism_names
 
     numbers = {name: value for name, value in options.items() if value is not None}

@@ -20,8 +20,10 @@ from labeldp.cli.options import (
     together,
 )
 from labeldp.cli.output import draw_pictures, emit_json, note, progress
+from labeldp.data.roles import UnknownColumnError
 from labeldp.errors import DataError, InputError
 from labeldp.io_util import check_target, new_path
+from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,8 +100,6 @@ def fit(
     if summary is not None and summary.suffix not in (".txt", ".html", ".tex"):
         raise InputError(f"{summary}: a summary is written as .txt, .html or .tex; name one")
     if plots is not None:
-        from labeldp.pictures import need_matplotlib
-
         need_matplotlib()
     releases = [Release.load(directory, verify=not no_verify) for directory in directories]
     rows = _named_rows(model, releases, directories[0], data)
@@ -216,7 +216,6 @@ def _scan_rows(
 
     Other columns may hold labels, and messages about features quote their values.
     """
-    from labeldp.data.roles import UnknownColumnError
     from labeldp.data.source import scan
 
     more = tuple(name for name in keep if name not in features.columns)

@@ -19,13 +19,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from labeldp.errors import LabelDPWarning
+from labeldp.io_util import new_directory
 from labeldp.mechanisms.description import REMARKS, number
-
-if TYPE_CHECKING:
-    from labeldp.pictures import Picture
+from labeldp.pictures import Picture, draw
 
 _WIDEST = 10_000
 """Columns of a table that is not shown on a terminal."""
@@ -119,9 +118,6 @@ def _print(title: str, body: Any) -> None:
 
 def draw_pictures(pictures: Iterable[Picture], folder: Path) -> None:
     """Draw pictures into a new directory, for light and dark pages."""
-    from labeldp.io_util import new_directory
-    from labeldp.pictures import draw
-
     with new_directory(folder) as partial:
         for picture in pictures:
             draw(picture, partial, dark=True)

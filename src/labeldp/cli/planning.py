@@ -38,14 +38,16 @@ from labeldp.cli.output import (
 from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.io_util import check_target, new_path
+from labeldp.mechanisms.demonstrations import demonstrations
 from labeldp.mechanisms.description import REMARKS, number
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON, Encoding, make_options, names
+from labeldp.pictures import Curve, Picture, need_matplotlib
+from labeldp.profile.page import cells, command, label_facts, page, summary
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.learners.models import Quality
     from labeldp.passes.engine import Engine
-    from labeldp.pictures import Picture
     from labeldp.planning import ForecastPoint, Plan
     from labeldp.release.files import Release
 
@@ -67,7 +69,6 @@ _NO_LABEL = (
 def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
     from labeldp.profile.look import look as profile
-    from labeldp.profile.page import page
 
     if html is not None:
         check_target(html)
@@ -86,8 +87,6 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
 
 
 def _show_profile(answer: dict[str, Any]) -> None:
-    from labeldp.profile.page import cells, command, label_facts, summary
-
     rows = [
         [name, kind, distinct, missing, ends or why]
         for name, kind, why, distinct, missing, ends in map(cells, answer["columns"])
@@ -133,8 +132,6 @@ def plan(
     for target in filter(None, (out, report, plots)):
         check_target(target)
     if plots is not None:
-        from labeldp.pictures import need_matplotlib
-
         need_matplotlib()
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
@@ -260,8 +257,6 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
 
 def _curve_picture(points: Sequence[ForecastPoint], epsilon: float) -> Picture:
     """Return a plot of the error against ε, with its quantiles over releases."""
-    from labeldp.pictures import Curve, Picture
-
     drawn = [point for point in points if point.error is not None]
     middle, low, high = (
         tuple(getattr(point, name) or math.nan for point in drawn)
@@ -325,7 +320,6 @@ def release(
     """
     from labeldp.learners.linear import release_quality
     from labeldp.ledger.ledger import Ledger
-    from labeldp.mechanisms.demonstrations import demonstrations
     from labeldp.planning import Plan, plan as make_plan
     from labeldp.sampling.streams import Randomness
 
@@ -394,8 +388,6 @@ def _demonstrate(
     out: Path, source: Source, engine: Engine, keywords: dict[str, Any], not_private: bool
 ) -> str:
     """Write sums that are never private; return a warning."""
-    from labeldp.mechanisms.demonstrations import demonstrations
-
     demonstration = demonstrations()[keywords["mechanism"]].load()
     own = ("mechanism", *demonstration.options)
     for name in keywords:

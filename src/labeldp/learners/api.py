@@ -84,7 +84,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate([np.empty(0), *parts])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R² of the predictions for rows `X` with labels `y`, weighted by `sample_weight`."""
+        """Return R² of predictions for rows `X` with labels `y`, weighted by `sample_weight`."""
         return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
 
     def save(self, path: str | PathLike[str]) -> None:

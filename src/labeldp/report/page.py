@@ -11,12 +11,6 @@ from typing import Any
 
 from labeldp.report.risk import at_least, at_most
 
-_AS_IT_IS = (
-    "title", "weak", "promise", "unit", "about", "published", "whose", "error", "not_protected",
-    "ledger", "checked", "seal",
-)  # fmt: skip
-"""Texts and lists of texts that the page shows unchanged."""
-
 
 def page(document: Mapping[str, Any]) -> str:
     """Return the HTML page of a report."""
@@ -39,7 +33,7 @@ def view(document: Mapping[str, Any]) -> dict[str, Any]:
     budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
     exceeded = document["exceeded"]
     return {
-        **{name: document[name] for name in _AS_IT_IS},
+        **document,
         "subtitle": f"{kind}: label differential privacy, {budget}",
         "not_stated": ", ".join(document["not_stated"]),
         "exceeded": f"; more in at most {_most(exceeded)} of releases" if exceeded else "",

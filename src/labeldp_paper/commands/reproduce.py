@@ -13,6 +13,7 @@ from labeldp import InputError
 from labeldp.cli.options import Command, argument, json_option, option
 from labeldp.cli.output import emit_facts, emit_json, emit_table, note, progress
 from labeldp.mechanisms.description import REMARKS
+from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp_paper.experiments.result import Result
@@ -68,7 +69,6 @@ def reproduce(
     as_json: bool,
 ) -> None:
     """Reproduce the paper's tables and figures, with the true ε beside every number."""
-    from labeldp.pictures import need_matplotlib
     from labeldp_paper.experiments import find
     from labeldp_paper.experiments.result import NOT_PRIVATE
     from labeldp_paper.experiments.run import Run
