@@ -13,14 +13,14 @@ import pytest
 from labeldp import SparkEngine, scan
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features.fit import fit_features
-from labeldp.spark import progress
-from labeldp.spark.progress import reported
+from labeldp.spark import engine as spark_engine
+from labeldp.spark.engine import finished_rows
 from tests.tables import RANGE, table
 
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_EVERY", 0.005)
+    monkeypatch.setattr(spark_engine, "_SECONDS", 0.005)
 
 
 def frame_of(tracker: Any) -> Any:
@@ -48,32 +48,17 @@ def test_finished_tasks_stand_for_their_share_of_the_rows() -> None:
         return list(now)
 
     tracker = SimpleNamespace(getActiveStageIds=active, getStageInfo=now.get)
-    with reported(frame_of(tracker), 1000, told.append):
+    with finished_rows(frame_of(tracker), 1000, told.append):
         seen.wait(10)
         seen.clear()
         seen.wait(10)
     assert told == [250, 500, 250]
 
 
-@pytest.mark.parametrize("broken", ["getActiveStageIds", "statusTracker", "rows"])
-def test_where_nothing_is_known_nothing_is_told_and_nothing_fails(broken: str) -> None:
-    def fail() -> Any:
-        raise RuntimeError("no such thing here")
-
-    tracker = SimpleNamespace(getActiveStageIds=fail)
-    frame = frame_of(tracker)
-    if broken == "statusTracker":
-        frame.sparkSession.sparkContext.statusTracker = fail
-    told: list[int] = []
-    with reported(frame, None if broken == "rows" else 10, told.append):
-        pass
-    assert told == ([10] if broken == "getActiveStageIds" else [])
-
-
 def test_a_pass_that_fails_is_not_told_as_finished() -> None:
     told: list[int] = []
     tracker = SimpleNamespace(getActiveStageIds=list)
-    with pytest.raises(KeyError), reported(frame_of(tracker), 10, told.append):
+    with pytest.raises(KeyError), finished_rows(frame_of(tracker), 10, told.append):
         raise KeyError
     assert told == []
 

@@ -59,33 +59,27 @@ def _ending(path: str) -> str | None:
 
 
 def _format(spark: Any, path: str) -> str:
-    """The format that a path's name announces, or else the names of the files in it."""
-    form = _ending(path)
-    if form is not None and "*" not in path:
-        _listed(spark, path)
-        return form
-    forms = {_ending(name) for name in _listed(spark, path)}
-    if len(forms) != 1 or None in forms:
-        raise DataError(
-            f"{path}: its files have no single known format; their names must all end in one of "
-            f".parquet, .orc, .csv, .tsv"
-        )
-    return str(forms.pop())
-
-
-def _listed(spark: Any, path: str) -> list[str]:
-    """The files under a path, listed and not read."""
+    """Return the format that a path's name announces, or else the names of the files in it."""
     from pyspark.errors import AnalysisException
 
     try:
-        files: list[str] = spark.read.format("binaryFile").load(path).inputFiles()
+        files = spark.read.format("binaryFile").load(path).inputFiles()  # listed and not read
     except AnalysisException as problem:
         if problem.getCondition() != "PATH_NOT_FOUND":
             raise
         files = []
     if not files:
         raise DataError(f"{path}: Spark finds no such file or directory; check the path")
-    return files
+    form = _ending(path)
+    if form is not None and "*" not in path:
+        return form
+    forms = {_ending(name) for name in files}
+    if len(forms) != 1 or None in forms:
+        raise DataError(
+            f"{path}: its files have no single known format; their names must all end in one of "
+            f".parquet, .orc, .csv, .tsv"
+        )
+    return str(forms.pop())
 
 
 def _delimited(spark: Any, path: str, delimiter: str, encoding: str) -> Any:
@@ -127,24 +121,24 @@ def session() -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("labeldp").config("spark.ui.showConsoleProgress", False)
     with _stdout_is_stderr():
-        made = builder.getOrCreate()
-    if made.conf.get("spark.log.level", None) is None:
-        made.sparkContext.setLogLevel("OFF")
-    return made
+        spark = builder.getOrCreate()
+    if spark.conf.get("spark.log.level", None) is None:
+        spark.sparkContext.setLogLevel("OFF")
+    return spark
 
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
-    found = f"there is none {f'in JAVA_HOME={home}' if home else 'on PATH'}"
+    problem = f"there is none {f'in JAVA_HOME={home}' if home else 'on PATH'}"
     if java is not None:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
         version = re.search(r'version "(\d+)', run.stderr)
         if version is not None and int(version.group(1)) >= _JAVA:
             return
-        found = f"{java} is {f'Java {version.group(1)}' if version else 'something else'}"
+        problem = f"{java} is {f'Java {version.group(1)}' if version else 'something else'}"
     raise InputError(
-        f"Spark needs Java {_JAVA} or newer, and {found}; install one (JDK {_JAVA}) and set "
+        f"Spark needs Java {_JAVA} or newer, and {problem}; install one (JDK {_JAVA}) and set "
         "JAVA_HOME, or read the table without Spark"
     )
 
@@ -153,10 +147,10 @@ def _check_java() -> None:
 def _stdout_is_stderr() -> Iterator[None]:
     """Let the Java process inherit standard error twice: standard output is for the answer."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
