@@ -20,7 +20,7 @@ from labeldp.learners.bags import (
     score_held_out,
     standardise_labels,
 )
-from labeldp.learners.layers import Layers, lipschitz_constant, output_bound, row_products
+from labeldp.learners.layers import Layers, row_products
 from tests.drawn import draw_release, pay_table
 from tests.tables import table as make_table
 
@@ -268,21 +268,3 @@ def test_a_row_alone_is_predicted_as_among_many() -> None:
     for place in (0, 1, 17, 4095, 4096, 4999):
         assert row_products(wide[place : place + 1], slopes)[0] == expected[place]
         assert row_products(np.asfortranarray(wide[place:]), slopes)[0] == expected[place]
-
-
-def test_bounds_are_the_formulas_and_hold() -> None:
-    """Also for networks with one wide direction through every layer, on the longest row."""
-    rng = np.random.default_rng(0)
-    for K, l0 in ((1.5, 2), (2.0, 3), (0.5, 2)):
-        ratio = (K ** (2 * l0 + 2) - 1) / (K**2 - 1)
-        assert output_bound(K, l0) == pytest.approx(K * math.sqrt(ratio))
-        assert lipschitz_constant(K, l0) == pytest.approx(max(math.sqrt(l0 * ratio), l0))
-        for _ in range(100):
-            pair = [random_matrices(rng, 2, *(3,) * (l0 - 1), 1) for _ in range(2)]
-            pair = [tuple(np.abs(W) * K / np.linalg.norm(W) for W in network) for network in pair]
-            f, g = (float(Layers((), W).of_numbers(np.array([[K, 0.0]]))[0]) for W in pair)
-            distance = np.sqrt(sum(np.sum((a - b) ** 2) for a, b in zip(*pair, strict=True)))
-            assert abs(f) <= output_bound(K, l0) * (1 + 1e-6)
-            assert abs(f - g) <= lipschitz_constant(K, l0) * distance * (1 + 1e-6)
-    assert output_bound(1.0, 2) == pytest.approx(math.sqrt(3))  # the limit K → 1
-    assert output_bound(1e200, 3) == math.inf

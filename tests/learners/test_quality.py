@@ -169,7 +169,7 @@ def test_a_gain_within_two_deviations_shows_nothing() -> None:
 
 
 def test_a_fit_warns_where_the_release_shows_nothing() -> None:
-    with pytest.warns(LabelDPWarning, match="hardly shows that predictions beat the mean"):
+    with pytest.warns(LabelDPWarning, match="does not show that predictions beat the mean"):
         LinearRegressor().fit(released("shaped-flag", 0.05, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

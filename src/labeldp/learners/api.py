@@ -7,6 +7,7 @@ a whole. What scikit-learn refuses is an error of ours, in one line and without 
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning, at_least
 from labeldp.features.raw_rows import Unknown, UnseenValueHandler
-from labeldp.learners import bags, layers, linear
+from labeldp.learners import bags, linear
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import (
     Array,
@@ -419,15 +420,23 @@ class BagRegressor(_Estimator):
         By default the largest norm among the training rows. In label units: |shift_| +
         scale_ · K √((K^{2l0+2} − 1)/(K² − 1)), with K the larger of max_norm and row_norm.
         """
-        bound = layers.output_bound(*self._network_class(row_norm))
-        return float(abs(self.shift_) + self.scale_ * bound)
+        radius, _, powers = self._network_class(row_norm)
+        return float(abs(self.shift_) + self.scale_ * radius * math.sqrt(powers))
 
     def lipschitz_constant(self, row_norm: float | None = None) -> float:
-        """Return how fast f moves with the weights of g, over the class, in label units."""
-        return float(self.scale_ * layers.lipschitz_constant(*self._network_class(row_norm)))
+        """Return how fast f moves with the weights of g, over the class, in label units.
 
-    def _network_class(self, row_norm: float | None) -> tuple[float, int]:
-        """Return K and l0 of the class F_NN(K, l0) in which g was sought."""
+        That is scale_ · max{√(l0 (K^{2l0+2} − 1)/(K² − 1)), l0}.
+        """
+        _, depth, powers = self._network_class(row_norm)
+        return float(self.scale_ * max(math.sqrt(depth * powers), depth))
+
+    def _network_class(self, row_norm: float | None) -> tuple[float, int, float]:
+        """Return K, l0 and 1 + K² + … + K^{2l0} of the class F_NN(K, l0) in which g was sought.
+
+        It holds the networks f_l(x) = W_l [o(f_{l−1}(x)) | 1], l = 1 … l0, with ‖W_l‖_F ≤ K for
+        every layer, its bias included, and ‖x‖ ≤ K.
+        """
         model = cast(NetworkModel, self._model())
         if self.max_norm is None:
             raise InputError("without `max_norm` the weights are unbounded, and so is the class")
@@ -435,4 +444,8 @@ class BagRegressor(_Estimator):
         if longest is None:
             raise InputError("aggregates do not show how long rows are; pass `row_norm`")
         at_least(0, row_norm=longest)
-        return max(float(self.max_norm), float(longest)), len(model.layers.matrices)
+        radius, depth = max(float(self.max_norm), float(longest)), len(model.layers.matrices)
+        powers = 1.0
+        for _ in range(depth):
+            powers = powers * radius * radius + 1.0
+        return radius, depth, powers

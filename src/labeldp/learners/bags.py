@@ -29,7 +29,7 @@ from labeldp.data.source import Source
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.layers import Codes, Layers, Matrix, RowEncoder
+from labeldp.learners.layers import Codes, Layers, Matrix, RowEncoder, without_constant
 from labeldp.learners.linear import refuse_contradictions
 from labeldp.learners.models import NetworkModel, NetworkOptions, Quality
 from labeldp.learners.normal_equations import bag_members
@@ -173,9 +173,8 @@ class WeightedBags:
             return cls.from_source(features, source, labels.bags, release.labels)
         design, constant = release.design, features.constant
         constants = np.zeros(len(design)) if constant is None else design[:, constant].copy()
-        if constant is not None:  # the network's own bias stands for it
-            design = np.delete(design, constant, axis=1)
-        bags = _single_rows(np.empty((len(design), 0)), design, release.labels, (), features)
+        numbers = without_constant(design, features)
+        bags = _single_rows(np.empty((len(design), 0)), numbers, release.labels, (), features)
         return replace(bags, constants=constants, aggregated=True)
 
     @classmethod

@@ -71,23 +71,21 @@ class FitRule:
 
     def risk(self, equations: NoisyNormalEquations) -> NoisyValue:
         """Return Stein's estimate of ‖b̂ − b‖²; its error is what the choice of the rule adds."""
-        change, spread = self.prediction(equations) - equations.estimate, equations.spread
-        fixed, choice = np.sum((self.smoother @ spread) * spread), self._choice(equations)
+        estimate, spread = equations.estimate, equations.spread
+        change, choice = self.prediction(equations) - estimate, 0.0
+        if self.refit is not None:
+            # How much larger than tr(A·N) the divergence is, because A is chosen by b̃.
+            rng = np.random.default_rng(_PROBES)
+            for _ in range(_PROBES):
+                probe = spread @ rng.normal(size=spread.shape[1])
+                up = self.refit(estimate + _PROBE_STEP * probe)
+                down = self.refit(estimate - _PROBE_STEP * probe)
+                moved = (up - down) / (2 * _PROBE_STEP) - self.smoother @ probe
+                choice += float(probe @ moved)
+            choice /= _PROBES
+        fixed = np.sum((self.smoother @ spread) * spread)
         value = change @ change + 2 * (fixed + choice) - np.sum(spread**2)
         return NoisyValue(float(value), 2 * abs(choice))
-
-    def _choice(self, equations: NoisyNormalEquations) -> float:
-        """Return how much larger than tr(A·N) the divergence is, because A is chosen by b̃."""
-        if self.refit is None:
-            return 0.0
-        total, rng = 0.0, np.random.default_rng(_PROBES)
-        for _ in range(_PROBES):
-            probe = equations.spread @ rng.normal(size=equations.spread.shape[1])
-            up = self.refit(equations.estimate + _PROBE_STEP * probe)
-            down = self.refit(equations.estimate - _PROBE_STEP * probe)
-            moved = (up - down) / (2 * _PROBE_STEP) - self.smoother @ probe
-            total += float(probe @ moved)
-        return total / _PROBES
 
 
 class _CentredColumns:

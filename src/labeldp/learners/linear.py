@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from labeldp.arrow_util import arrow_numbers, arrow_words
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features.columns import NumericColumn
@@ -70,7 +69,7 @@ def fit_release(
     with refuse_contradictions():
         facts = tuple(map(_release_facts, releases))
         equations, features, used, label_range = _equations(releases, source, options)
-        rule = _choose_rule(equations, options, label_range, _degrees(features, used))
+        rule = _choose_rule(equations, options, label_range, features, used)
         fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
         names, to_original = features.to_original_units()
         coef, constant = np.zeros(len(used)), equations.constant
@@ -78,8 +77,12 @@ def fit_release(
         intercept = 0.0
         if constant is not None:  # predictions are design @ coef + intercept
             intercept, coef[constant] = float(coef[constant]), 0.0
-        return replace(
-            _model(equations, rule, options, names, to_original[:, used]),
+        return _model(
+            equations,
+            rule,
+            options,
+            names,
+            to_original[:, used],
             coef=coef,
             intercept=intercept,
             features=features,
@@ -111,10 +114,18 @@ def fit_rows(
     equations = plain_equations(design, labels, 0 if added else None)
     rule = _choose_rule(equations, options, (-math.inf, math.inf))
     shown = ("intercept",) * added + (names or tuple(f"x{k}" for k in range(rows.shape[1])))
-    model = _model(equations, rule, options, shown, np.eye(len(shown)))
-    intercept = float(rule.coefficients[0]) if added else 0.0
-    coef = rule.coefficients[added:]
-    return replace(model, coef=coef, intercept=intercept, feature_names=names)
+    return _model(
+        equations,
+        rule,
+        options,
+        shown,
+        np.eye(len(shown)),
+        coef=rule.coefficients[added:],
+        intercept=float(rule.coefficients[0]) if added else 0.0,
+        features=None,
+        feature_names=names,
+        label_range=None,
+    )
 
 
 def _model(
@@ -123,21 +134,18 @@ def _model(
     options: LinearOptions,
     names: Sequence[str],
     transform: Array,
+    **fields: Any,
 ) -> LinearModel:
-    """Return what is the same for a release and for plain rows."""
+    """Return the model with these fields; the others a release and plain rows have in common."""
     residual_ms, dof = _residual(equations, rule)
     return LinearModel(
         options=options,
-        coef=rule.coefficients,
-        intercept=0.0,
         coefficients=_coefficients(equations, rule, names, transform, options.confidence),
         residual_ms=residual_ms,
         dof=dof,
         multiplier=rule.multiplier,
-        features=None,
-        feature_names=None,
         rule=rule.info,
-        label_range=None,
+        **fields,
     )
 
 
@@ -157,7 +165,7 @@ def release_quality(release: Release, source: Source | None = None) -> Quality |
         equations, features, used, label_range = _equations([release], source, options)
     except InputError:  # too few aggregates for a fit
         return None
-    rule = _choose_rule(equations, options, label_range, _degrees(features, used))
+    rule = _choose_rule(equations, options, label_range, features, used)
     return estimate_quality(equations, rule)
 
 
@@ -255,7 +263,8 @@ def _choose_rule(
     equations: NoisyNormalEquations,
     options: LinearOptions,
     label_range: tuple[float, float],
-    degrees: Sequence[int] = (),
+    features: FeatureMap | None = None,
+    used: Columns | None = None,
 ) -> FitRule:
     """Return the coefficients that predict, by the rule that the options ask for."""
     if options.lasso == "auto":
@@ -270,12 +279,8 @@ def _choose_rule(
         return fit_rules.norm_bound(equations, options.max_norm)
     if options.shrink is False or equations.noise_estimate is not None:
         return fit_rules.least_squares(equations)
+    degrees = () if features is None else np.array(features.degrees)[used].tolist()
     return fit_rules.posterior_mean(equations, label_range, degrees)
-
-
-def _degrees(features: FeatureMap, used: Columns) -> list[int]:
-    """Return the sub-model in which each of these columns comes first: 0 is linear."""
-    return [degree for degree, fits in zip(features.degrees, used, strict=True) if fits]
 
 
 # --- inference ---
@@ -416,24 +421,25 @@ def _effects(
     if equations.constant is not None and equations.rows is not None:
         constant = equations.root[:, equations.constant]
         shares = equations.root.T @ constant / equations.rows
-    typical: dict[str, Any] = {
-        column.name: _raw_value(column, column.imputed) for column in features.numeric
-    }
-    for place, category in enumerate(features.categorical):
-        typical[category.name] = _commonest_level(features, place, shares)
+    typical: dict[str, Any] = {}
     grids: dict[str, tuple[Sequence[Any], list[Any]]] = {}  # values as shown, and raw
     for column in features.numeric:  # evenly spaced in what enters the design
-        low, high = column.entering_range
-        numbers = [_raw_value(column, float(value)) for value in np.linspace(low, high, POINTS)]
-        grids[column.name] = numbers, numbers
-    for category in features.categorical:
+        numbers = np.linspace(*column.entering_range, POINTS).tolist()
+        raw = [_raw_value(column, number) for number in numbers]
+        typical[column.name], grids[column.name] = _raw_value(column, column.imputed), (raw, raw)
+    for place, category in enumerate(features.categorical):
+        typical[category.name] = _commonest_level(features, place, shares)
         levels = list(category.levels[:MAX_LEVELS])
         if levels:
             grids[category.name] = category.labels[: len(levels)], levels
+    numeric = {column.name for column in features.numeric}
     effects = []
     for name, (shown, raw) in grids.items():
-        design = features.design(_typical_rows(features, typical, name, raw))
-        predictions = tuple((design @ rule.coefficients).tolist())
+        arrays = {}
+        for other in features.columns:
+            entries = raw if other == name else [typical[other]] * len(raw)
+            arrays[other] = pa.array(entries, pa.float64() if other in numeric else pa.string())
+        design = features.design(pa.table(arrays))
         privacy = total = None
         if privacy_root is not None:
             errors = np.linalg.norm(design @ privacy_root, axis=1)
@@ -441,6 +447,7 @@ def _effects(
             if sampling_root is not None:
                 sampling = np.linalg.norm(design @ sampling_root, axis=1)
                 total = tuple(np.hypot(errors, sampling).tolist())
+        predictions = tuple((design @ rule.coefficients).tolist())
         effects.append(Effect(name, tuple(shown), predictions, privacy, total))
     return tuple(effects)
 
@@ -460,20 +467,3 @@ def _commonest_level(features: FeatureMap, place: int, mean: Array | None) -> st
     pruned = np.isnan(shares)  # a level without a column has what the others leave
     shares[pruned] = (1 - np.nansum(shares)) / max(1, int(pruned.sum()))
     return column.levels[int(np.argmax(shares[: len(column.levels)]))]
-
-
-def _typical_rows(
-    features: FeatureMap, typical: dict[str, Any], name: str, raw: list[Any]
-) -> pa.Table:
-    """Return typical rows, one for each of these values of one column."""
-    numbers = {column.name for column in features.numeric}
-    arrays = {}
-    for column in features.columns:
-        values = raw if column == name else [typical[column]] * len(raw)
-        if column in numbers:
-            arrays[column] = arrow_numbers(np.array(values))
-        elif None in values:  # a category without levels of its own
-            arrays[column] = pa.nulls(len(values), pa.string())
-        else:
-            arrays[column] = arrow_words(values, pa.string())
-    return pa.table(arrays)

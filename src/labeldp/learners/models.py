@@ -1,7 +1,7 @@
 """What a learner has learnt: frozen values that predict raw rows and are saved as one file.
 
     LinearModel    coefficients, with intervals and standard errors, and what chose them
-    NetworkModel   the matrices of a ReLU network
+    NetworkModel   the matrices of a ReLU network, and how raw rows become its inputs
     load_model     reads either from its file
 
 A file is a JSON document with exact floats. Where a model has arrays, it is a NumPy .npz that holds
@@ -18,7 +18,6 @@ import hashlib
 import json
 import math
 import zipfile
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
@@ -26,7 +25,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.display import ReprMixin
 from labeldp.errors import (
     InputError,
     at_least,
@@ -44,7 +42,7 @@ from labeldp.errors import (
 )
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest, new_path, parse_json, path_problem
-from labeldp.learners.layers import Layers, RowEncoder, row_products
+from labeldp.learners.layers import Layers, RowEncoder, row_products, without_constant
 
 Array = NDArray[np.float64]
 Penalty = float | Literal["auto"]
@@ -144,20 +142,13 @@ class Quality:
         """Why predictions may not beat a constant, and what would help; None if they do."""
         if self.beats_the_constant:
             return None
-        gain = f"{self.gain:.4g} ± {self.gain_error:.2g} in mean square"
+        evidence = f"the gain is {self.gain:.4g} ± {self.gain_error:.2g} in mean square"
         if self.worse is not None:
-            reason = (
-                "The release hardly shows that predictions beat the mean of the labels (with "
-                f"probability {self.worse:.2g} they are worse): they stay near it."
-            )
-        elif self.gain < -2 * self.gain_error:
-            reason = f"These predictions are worse than a constant: the gain is {gain}."
-        else:
-            reason = (
-                f"The release does not show that these predictions beat a constant: the gain is "
-                f"{gain}."
-            )
-        return f"{reason} Publish with a larger budget, more rows or fewer columns."
+            evidence = f"with probability {self.worse:.2g} they are worse"
+        return (
+            f"The release does not show that predictions beat the mean of the labels: {evidence}. "
+            "Publish with a larger budget, more rows or fewer columns."
+        )
 
 
 # --- options ---
@@ -167,6 +158,14 @@ def _set(options: LinearOptions | NetworkOptions, **values: Any) -> None:
     """Replace fields of frozen options by plain Python values, which JSON can hold."""
     for name, value in values.items():
         object.__setattr__(options, name, value)
+
+
+def _check_flags(options: LinearOptions | NetworkOptions, *names: str) -> None:
+    """Take fields for truth values; `shrink` may also be None."""
+    for name in names:
+        value = getattr(options, name)
+        if name != "shrink" or value is not None:
+            _set(options, **{name: to_bool(name, value)})
 
 
 @dataclass(frozen=True)
@@ -196,13 +195,8 @@ class LinearOptions:
         if self.columns is not None:
             _set(self, columns=to_str_tuple("columns", self.columns))
         in_range(0, 1, confidence=self.confidence)
-        _set(
-            self,
-            fit_intercept=to_bool("fit_intercept", self.fit_intercept),
-            confidence=float(self.confidence),
-            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
-            clip=to_bool("clip", self.clip),
-        )
+        _set(self, confidence=float(self.confidence))
+        _check_flags(self, "fit_intercept", "shrink", "clip")
         if (self.penalty != 0) + (self.lasso != 0) + (self.max_norm is not None) > 1:
             raise InputError("set one of `penalty`, `lasso` and `max_norm`, not both")
         if self.shrink and self.is_penalised:
@@ -254,13 +248,8 @@ class NetworkOptions:
                 positive(**{name: getattr(self, name)})
                 _set(self, **{name: float(getattr(self, name))})
         share(validation_fraction=self.validation_fraction)
-        _set(
-            self,
-            validation_fraction=float(self.validation_fraction),
-            scale_labels=to_bool("scale_labels", self.scale_labels),
-            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
-            clip=to_bool("clip", self.clip),
-        )
+        _set(self, validation_fraction=float(self.validation_fraction))
+        _check_flags(self, "scale_labels", "shrink", "clip")
         if self.shrink and self.wants_one_network:
             raise InputError(
                 "`shrink=True` averages networks: leave `max_norm`, `scale_labels=False` and "
@@ -276,8 +265,8 @@ class NetworkOptions:
 # --- models ---
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LinearModel(ReprMixin):
+@dataclass(frozen=True, eq=False)
+class LinearModel:
     """A fitted linear model; `LinearRegressor` explains the fields."""
 
     FORMAT: ClassVar[str] = "labeldp.linear-regressor"
@@ -296,18 +285,6 @@ class LinearModel(ReprMixin):
     quality: Quality | None = None
     releases: tuple[dict[str, Any], ...] = ()
     effects: tuple[Effect, ...] = ()
-
-    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        rule = ", ".join(f"{name} {value}" for name, value in self.rule.items())
-        facts = [("columns", f"{self.width:,}"), ("chosen by", rule)]
-        if self.label_range is not None and self.options.clip:
-            low, high = self.label_range
-            facts.append(("predictions", f"within {low:g} to {high:g}"))
-        facts += [
-            ("release", f"{each['mechanism']}, ε = {each['epsilon']}, δ = {each['delta']}")
-            for each in self.releases
-        ]
-        return "Linear model", facts
 
     @property
     def width(self) -> int:
@@ -352,8 +329,8 @@ class LinearModel(ReprMixin):
         return model
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class NetworkModel(ReprMixin):
+@dataclass(frozen=True, eq=False)
+class NetworkModel:
     """A fitted network; `BagRegressor` explains the fields."""
 
     FORMAT: ClassVar[str] = "labeldp.bag-regressor"
@@ -376,15 +353,6 @@ class NetworkModel(ReprMixin):
     quality: Quality | None = None
     label_range: tuple[float, float] | None = None
 
-    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        widths = " × ".join(str(len(matrix)) for matrix in self.layers.matrices)
-        facts = (
-            ("columns", f"{self.width:,}"),
-            ("layers", widths),
-            ("epochs", f"{len(self.losses)}, the best was {self.best_epoch}"),
-        )
-        return "Network", facts
-
     @property
     def width(self) -> int:
         """Number of columns of an array, or of design columns of the feature map."""
@@ -402,23 +370,21 @@ class NetworkModel(ReprMixin):
 
     def predict(self, rows: Any) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
-        return _clip(self.shift + self.scale * self._outputs(rows), self)
-
-    def _outputs(self, rows: Any) -> Array:
-        """Return g of the rows, before it is shifted and scaled to labels."""
         if self.takes_array:
-            return self.layers.of_numbers((rows - np.array(self.centre)) / np.array(self.spread))
-        if self.features is None:
+            inputs = (rows - np.array(self.centre)) / np.array(self.spread)
+            outputs = self.layers.of_numbers(inputs)
+        elif self.features is None:
             raise InputError("the bags had no feature map, so raw rows cannot be encoded")
-        if self.input == "codes":
+        elif self.input == "codes":
             encoder, parts = RowEncoder.of(self.features), [np.empty(0)]
             for batch in self.features.batches(rows):
                 parts.append(self.layers.values(*encoder.rows(self.features.encode(batch))))
-            return np.concatenate(parts)
-        design, constant = self.features.design(rows), self.features.constant
-        if constant is not None:  # the network's own bias stands for it
-            design = np.delete(design, constant, axis=1)
-        return self.layers.of_numbers(design)
+            outputs = np.concatenate(parts)
+        else:
+            outputs = self.layers.of_numbers(
+                without_constant(self.features.design(rows), self.features)
+            )
+        return _clip(self.shift + self.scale * outputs, self)
 
     def describe(self, bags: int) -> str:
         """Return a line or two for people about a fit on so many bags."""
@@ -426,10 +392,7 @@ class NetworkModel(ReprMixin):
         if self.quality is None:
             return line
         if not self.share:
-            return (
-                f"{line}; labels held back show no gain over the constant, which is predicted\n"
-                "a linear fit may find more"
-            )
+            return f"{line}; labels held back show no gain over the constant, which is predicted"
         return (
             f"{line}, {self.options.folds} times; {self.share:.0%} of their mean is predicted\n"
             f"mean squared error below the constant's by {self.quality.gain:.4g} ± "
@@ -460,16 +423,13 @@ class NetworkModel(ReprMixin):
         return model
 
     def _check_layers(self) -> None:
-        """Raise ValueError if the layers do not fit the options, each other or the rows."""
+        """Raise ValueError if the layers do not fit each other or the rows."""
         for matrix in self.layers.matrices:
             if matrix.dtype != np.float32 or matrix.ndim != 2 or not np.isfinite(matrix).all():
                 raise ValueError("a layer is not a matrix of finite float32")
         outputs = [matrix.shape[1] for matrix in self.layers.matrices]
         inputs = [len(matrix) - 1 for matrix in self.layers.matrices]
-        # Averaged networks stand side by side, so every hidden layer is a multiple as wide.
-        hidden = self.options.hidden
-        copies = 1 if self.share is None else outputs[0] / (*hidden, 1)[0]
-        if outputs != [*(copies * width for width in hidden), 1] or inputs[1:] != outputs[:-1]:
+        if [*inputs[1:], 1] != outputs:
             raise ValueError("the layers do not fit together")
         if self.input not in ("codes", "design", "columns"):
             raise ValueError("input is malformed")
@@ -586,17 +546,13 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
 def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the document and the arrays of a file; their fields are not checked yet."""
     reason = path_problem(to_path("path", path))
-    if reason is not None:
+    try:
+        text = b"" if reason else to_path("path", path).read_bytes()
+    except OSError as error:
+        reason = f"{error.strerror}; name one that a fitted model was written to"
+    if reason:
         raise InputError(f"cannot read a model from {path}: {reason}")
     arrays: dict[str, NDArray[Any]] = {}
-    try:
-        with open(path, "rb") as file:
-            text = file.read()
-    except OSError as error:
-        raise InputError(
-            f"cannot read a model from {path}: {error.strerror}; name one that a fitted model "
-            "was written to"
-        ) from error
     try:
         if text.startswith(b"PK"):
             with zipfile.ZipFile(path) as archive:

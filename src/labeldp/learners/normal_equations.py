@@ -35,7 +35,6 @@ from labeldp.arrow_util import column_numbers
 from labeldp.data.batches import take_rows
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
-from labeldp.features.columns import NumericColumn
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.release.files import WANTS_TABLE, labelled_rows
@@ -153,13 +152,12 @@ class NoisyNormalEquations:
             more = square_norm(self.estimate - inside @ estimate, self.spread - inside @ spread)
             error = math.hypot(residual.error, more.error)
             residual = NoisyValue(residual.value + more.value, error)
-        constant = _place(self.constant, columns)
         return replace(
             self,
             root=root,
             estimate=estimate,
             spread=spread,
-            constant=constant,
+            constant=_place(self.constant, columns),
             residual_ss=residual,
         )
 
@@ -196,6 +194,8 @@ def triangle(blocks: Iterable[Array], columns: int) -> Array:
     factor = np.empty((0, columns))
     step = max(4 * columns, _BLOCK_NUMBERS // columns)
     for block in blocks:
+        if not np.isfinite(block).all():
+            raise InputError("the release holds numbers that are not finite; get the original")
         for start in range(0, len(block), step):
             stacked = np.vstack([factor, block[start : start + step]])
             factor = np.asarray(np.linalg.qr(stacked, mode="r"))
@@ -370,7 +370,7 @@ def _estimated_equations(
     X and Z have the same null space (almost surely, if m is at least the rank of X), so the
     solution of least norm on Z is the one on all rows too.
     """
-    factor = triangle(_finite(blocks), columns + 1)
+    factor = triangle(blocks, columns + 1)
     design, labels = factor[:, :-1], factor[:, -1]
     left, values, right = np.linalg.svd(design, full_matrices=False)
     kept = values > rank_tolerance * values.max(initial=0.0)
@@ -392,13 +392,6 @@ def _estimated_equations(
         rank_tolerance=rank_tolerance,
     )
     return equations, noise
-
-
-def _finite(blocks: Iterable[Array]) -> Iterator[Array]:
-    for block in blocks:
-        if not np.isfinite(block).all():
-            raise InputError("the release holds numbers that are not finite; get the original")
-        yield block
 
 
 # --- several releases of sums ---
@@ -480,21 +473,16 @@ def _mismatch(releases: Sequence[Release]) -> str | None:
         for category, twin in zip(first.categorical, other.categorical, strict=True):
             if category != twin:
                 return f"column {category.name!r} has different levels; plan with the same levels"
-        for number, match in zip(first.numeric, other.numeric, strict=True):
-            if not _same_encoding(number, match):
+        for one, two in zip(first.numeric, other.numeric, strict=True):
+            # Each must be an affine map of the other, but for rows winsorised at other ends.
+            same = (one.name, one.indicator, one.log) == (two.name, two.indicator, two.log)
+            is_filled = not one.indicator and (one.missing or two.missing)
+            if not same or (is_filled and one.imputed != two.imputed):
                 return (
-                    f"column {number.name!r} has missing values or is a logarithm in one of them "
+                    f"column {one.name!r} has missing values or is a logarithm in one of them "
                     "only; fill what is missing, and ask for the same logarithms"
                 )
     return None
-
-
-def _same_encoding(one: NumericColumn, two: NumericColumn) -> bool:
-    """Tell whether each is an affine map of the other, but for rows winsorised at other ends."""
-    if (one.name, one.indicator, one.log) != (two.name, two.indicator, two.log):
-        return False
-    is_filled = not one.indicator and (one.missing or two.missing)
-    return not is_filled or one.imputed == two.imputed
 
 
 def _change_of_columns(first: FeatureMap, other: FeatureMap) -> Array:

@@ -27,8 +27,8 @@ more thing to average over. Taken for normal, a large draw would look like a cle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -83,14 +83,21 @@ def prior_family(
     else:
         priors = []
         of_columns = np.delete(np.array(degrees), [] if constant is None else constant)
-        for degree in sorted({0, *of_columns.tolist()}):
-            weights = [each for each in _column_weights(of_columns, degree) if each.any()]
-            for weight in weights:
-                belief = 1 / (2 * len(weights))
-                priors += _column_priors(columns * np.sqrt(weight), MODELS[degree], belief)
+        curves = sorted(set(of_columns[of_columns > 0].tolist()))
+        for degree in (0, *curves):
+            added = [each for each in curves if each <= degree]
+            diagonals = []  # of W
+            for choice in product(_CURVE_WEIGHTS, repeat=len(added)):
+                by_degree = np.zeros(len(MODELS))
+                by_degree[[0, *added]] = 1.0, *choice
+                diagonals.append(by_degree[of_columns])
+            diagonals = [each for each in diagonals if each.any()]
+            for diagonal in diagonals:
+                belief = 1 / (2 * len(diagonals))
+                priors += _column_priors(columns * np.sqrt(diagonal), MODELS[degree], belief)
     trace = len(root) - (mean is not None)
     return [
-        Prior(prior.name, prior.matrix * (trace / size), prior.model, prior.belief)
+        replace(prior, matrix=prior.matrix * (trace / size))
         for prior in priors
         if (size := float(np.trace(prior.matrix))) > 0.0
     ]
@@ -103,16 +110,6 @@ def _column_priors(columns: Array, model: str = "", belief: float = 1.0) -> list
         Prior("columns", (vectors * values**2) @ vectors.T, model, belief),
         Prior("square root", (vectors * values) @ vectors.T, model, belief),
     ]
-
-
-def _column_weights(degrees: NDArray[np.int64], largest: int) -> Iterator[Array]:
-    """Yield the diagonals of W for columns up to a degree."""
-    curves = sorted({int(degree) for degree in degrees if 0 < degree <= largest})
-    for weights in product(_CURVE_WEIGHTS, repeat=len(curves)):
-        diagonal = np.where(degrees == 0, 1.0, 0.0)
-        for degree, weight in zip(curves, weights, strict=True):
-            diagonal[degrees == degree] = weight
-        yield diagonal
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +143,7 @@ class _Component:
     precisions: Array
     """1/(1 + τλ), a row for every τ."""
     log_weights: Array
-    """The log-likelihood at b̃ = 0, with the log of the belief, but for a constant; one for each
-    τ."""
-
-    def log_likelihoods(self, estimate: Array) -> Array:
-        """Return the log of belief times likelihood for every τ, but for a constant."""
-        squares = np.square(self.vectors.T @ estimate)
-        return np.asarray(self.log_weights - 0.5 * (self.precisions @ squares))
+    """For every τ the log of belief times likelihood at b̃ = 0, up to a constant."""
 
 
 class PriorMixture:
@@ -180,7 +171,10 @@ class PriorMixture:
             lower = cholesky(covariance, lower=True)
             start = log_probability - float(np.log(np.diag(lower)).sum())
             for prior in (none, *priors):
-                values, vectors = _eigenbasis(prior.matrix, lower)
+                half = solve_triangular(lower, prior.matrix, lower=True)
+                whitened = solve_triangular(lower, half.T, lower=True)
+                values, vectors = eigh((whitened + whitened.T) / 2)  # Λ, and V by the factor
+                vectors = solve_triangular(lower, vectors, lower=True, trans="T")
                 scales, visible = np.zeros(1), float(values.max(initial=0.0))
                 if visible > 0.0:  # evenly spaced in logarithm
                     scales = np.geomspace(min(largest / 10, HIDDEN / visible), largest, SCALES)
@@ -227,7 +221,10 @@ class PriorMixture:
 
     def _weights(self, estimate: Array) -> list[Array]:
         """Return the probability of every τ of every component."""
-        logs = [part.log_likelihoods(estimate) for part in self._components]
+        logs = [
+            part.log_weights - 0.5 * (part.precisions @ np.square(part.vectors.T @ estimate))
+            for part in self._components
+        ]
         largest = max(float(log.max()) for log in logs)  # so that exp cannot underflow for all
         parts = [np.exp(log - largest) for log in logs]
         total = math.fsum(float(part.sum()) for part in parts)
@@ -241,14 +238,6 @@ class PriorMixture:
             for part, weight in zip(self._components, weights, strict=True)
         ]
         return np.asarray(estimate - self._noise @ np.sum(solved, axis=0))
-
-
-def _eigenbasis(prior: Array, lower: Array) -> tuple[Array, Array]:
-    """Return Λ and V for P and the Cholesky factor of N0."""
-    half = solve_triangular(lower, prior, lower=True)
-    whitened = solve_triangular(lower, half.T, lower=True)
-    values, vectors = eigh((whitened + whitened.T) / 2)
-    return values, solve_triangular(lower, vectors, lower=True, trans="T")
 
 
 def _noise_scales(radial: int | None) -> list[tuple[float, float]]:

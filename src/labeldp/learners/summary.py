@@ -7,17 +7,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.models import Effect, LinearModel
+from labeldp.learners.models import LinearModel
 from labeldp.pictures import Curve, Picture
 
 MAX_COEFFICIENTS = 30
@@ -53,7 +55,8 @@ class Summary:
         Intervals are for the population where errors from sampling are known.
         """
         entries, target = [asdict(entry) for entry in model.coefficients], None
-        if any(entry["total_error"] is not None for entry in entries):
+        has_sampling = any(entry["total_error"] is not None for entry in entries)
+        if has_sampling:
             target = "the population"
         elif any(entry["low"] is not None for entry in entries):
             target = "the fit with all labels"
@@ -61,6 +64,15 @@ class Summary:
             if entry["total_error"] is not None:
                 reach = _deviations(model) * entry["total_error"]
                 entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
+        warning = None if model.quality is None else model.quality.usefulness_warning
+        notes = [] if warning is None else [warning]
+        if model.releases and not has_sampling:
+            notes.append(
+                "A penalised fit has no standard errors: it is drawn towards zero on purpose."
+                if model.multiplier != 0
+                else "Errors from sampling are not known, because the residual is not: it was not "
+                "published, or with too much noise. Intervals cover what privacy adds."
+            )
         return cls(
             {
                 "releases": list(model.releases),
@@ -72,7 +84,7 @@ class Summary:
                 "intervals_for": target,
                 "coefficients": entries,
                 "base_levels": {} if model.features is None else base_levels(model.features),
-                "notes": _notes(model),
+                "notes": notes,
             }
         )
 
@@ -86,10 +98,14 @@ class Summary:
         if most is not None and len(entries) > most:
             largest = sorted(entries, key=_significance)[-most:]
             shown = [entry for entry in entries if entry in largest]
-        facts = self._facts()
+        facts, rows = self._facts(), [_HEADER, *map(_cells, shown)]
         width = max(len(name) for name, _ in facts)
         lines = [f"{name:<{width}}  {value}" for name, value in facts]
-        lines += ["", self._title(), *_aligned([_HEADER, *map(_cells, shown)])]
+        lines += ["", self._title()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for first, *numbers in rows:
+            cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
+            lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
         if len(shown) < len(entries):
             lines.append(f"… and {len(entries) - len(shown)} more, nearer to their errors")
         remarks = self._remarks()
@@ -131,9 +147,25 @@ class Summary:
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
         document, quality = self.document, self.document["quality"]
-        facts = [("release", _release_line(each)) for each in document["releases"]]
+        facts = []
+        for release in document["releases"]:
+            parts = [release["mechanism"] or "aggregates"]
+            if release["epsilon"] is not None:
+                parts.append(format_budget(release["epsilon"], release["delta"]))
+            if release["rows"] is not None:
+                parts.append(f"{release['rows']:,} rows")
+            facts.append(("release", ", ".join([*parts, f"{release['bags']:,} aggregates"])))
         facts = facts or [("rows", "plain rows")]
-        facts.append(("predictions", _rule_line(document["rule"], document["clipped_to"])))
+        rule, ends = document["rule"], document["clipped_to"]
+        choices = ", ".join(
+            f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
+            for name, value in rule.items()
+            if name != "rule"
+        )
+        predictions = f"{rule['rule']} ({choices})" if choices else str(rule["rule"])
+        if ends:
+            predictions += f", clipped to {ends[0]:g} … {ends[1]:g}"
+        facts.append(("predictions", predictions))
         if quality is not None:
             gain = f"{quality['gain']:.4g} ± {quality['gain_error']:.2g}"
             facts.append(("gain over the constant", f"{gain} in mean square, estimated"))
@@ -172,60 +204,14 @@ def _deviations(model: LinearModel) -> float:
     return NormalDist().inv_cdf((1 + model.options.confidence) / 2)
 
 
-def _notes(model: LinearModel) -> list[str]:
-    """Return what must be said of a fit."""
-    warning = None if model.quality is None else model.quality.usefulness_warning
-    notes = [] if warning is None else [warning]
-    if model.releases and all(entry.sampling_error is None for entry in model.coefficients):
-        if model.multiplier != 0:
-            notes.append(
-                "A penalised fit has no standard errors: it is drawn towards zero on purpose."
-            )
-        else:
-            notes.append(
-                "Errors from sampling are not known, because the residual is not: it was not "
-                "published, or with too much noise. Intervals cover what privacy adds."
-            )
-    return notes
-
-
 def _significance(entry: dict[str, Any]) -> float:
     error = entry["total_error"] or entry["privacy_error"] or 1.0
     return abs(float(entry["value"])) / float(error)
 
 
-def _release_line(release: dict[str, Any]) -> str:
-    parts = [release["mechanism"] or "aggregates"]
-    if release["epsilon"] is not None:
-        parts.append(f"ε = {release['epsilon']:g}, δ = {release['delta']:g}")
-    if release["rows"] is not None:
-        parts.append(f"{release['rows']:,} rows")
-    return ", ".join([*parts, f"{release['bags']:,} aggregates"])
-
-
-def _rule_line(rule: dict[str, Any], ends: list[float] | None) -> str:
-    choices = ", ".join(
-        f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
-        for name, value in rule.items()
-        if name != "rule"
-    )
-    line = f"{rule['rule']} ({choices})" if choices else str(rule["rule"])
-    return f"{line}, clipped to {ends[0]:g} … {ends[1]:g}" if ends else line
-
-
 def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
     numbers = (entry[name] for name in _NUMBERS)
     return (entry["name"], *("–" if number is None else f"{number:.5g}" for number in numbers))
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines with names on the left and numbers on the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *numbers in rows:
-        cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return lines
 
 
 # --- pictures ---
@@ -237,15 +223,29 @@ def pictures(model: LinearModel) -> list[Picture]:
 
 
 def picture(model: LinearModel, column: str | None = None) -> Picture:
-    """Return the picture of one column, or of the coefficients."""
+    """Return the picture of predictions along one column, or of the coefficients."""
     if column is None:
         return _coefficients_picture(model)
-    for place, effect in enumerate(model.effects):
-        if effect.column == column:
-            plain = "".join(letter if letter.isalnum() else "-" for letter in column)[:40]
-            return _effect_picture(model, effect, f"column-{place + 1:02}-{plain}")
-    known = ", ".join(effect.column for effect in model.effects[:8])
-    raise InputError(f"the fit has no column {column!r} to show; it has {known or 'none'}")
+    columns = [effect.column for effect in model.effects]
+    if column not in columns:
+        known = ", ".join(columns[:8])
+        raise InputError(f"the fit has no column {column!r} to show; it has {known or 'none'}")
+    place = columns.index(column)
+    effect, plain = model.effects[place], re.sub(r"[\W_]", "-", column)[:40]
+    levels = isinstance(effect.values[0], str)
+    x = range(len(effect.values)) if levels else effect.values
+    values = effect.predictions, effect.total_errors, effect.privacy_errors
+    styles = ("bars", "points") if levels else ("band", "line")
+    ends = model.label_range if model.options.clip else None
+    return Picture(
+        name=f"column-{place + 1:02}-{plain}",
+        title=f"Predictions as {column} moves, other columns at typical values",
+        x_label=column,
+        y_label="prediction",
+        curves=_curves(model, "prediction", x, values, styles, ends or (-math.inf, math.inf)),
+        names=tuple(map(str, effect.values)) if levels else (),
+        sideways=levels and len(effect.values) > 6,
+    )
 
 
 def _curves(
@@ -261,41 +261,23 @@ def _curves(
     `values` are y, its total errors and its errors from privacy; all is clipped to `ends`.
     """
     y, total, privacy = values
-
-    def shifted(errors: Any, sign: int) -> tuple[float, ...]:
-        reach = sign * _deviations(model) * np.array(errors)
-        return tuple(np.clip(np.array(y) + reach, *ends).tolist())
+    reach, level = _deviations(model), f"{100 * model.options.confidence:g} %"
 
     def curve(label: str, errors: Any, style: str, colour: int) -> Curve:
-        line = Curve(label, tuple(x), shifted(0.0, 1), style=style, colour=colour)
+        distance = reach * np.array(0.0 if errors is None else errors)
+        middle, low, high = (
+            tuple(np.clip(np.array(y) + shift, *ends).tolist())
+            for shift in (0.0, -distance, distance)
+        )
         if errors is None:
-            return line
-        return replace(line, low=shifted(errors, -1), high=shifted(errors, 1))
+            low = high = ()
+        return Curve(label, tuple(x), middle, low, high, style=style, colour=colour)
 
-    level = f"{100 * model.options.confidence:g} %"
     own = name if privacy is None else f"{name}, {level} for what privacy adds"
     curves = [curve(own, privacy, styles[1], 0)]
     if total is not None:
         curves.insert(0, curve(f"{level}, privacy and sampling", total, styles[0], 1))
     return tuple(curves)
-
-
-def _effect_picture(model: LinearModel, effect: Effect, name: str) -> Picture:
-    """Draw predictions along a column."""
-    levels = isinstance(effect.values[0], str)
-    x = range(len(effect.values)) if levels else effect.values
-    values = effect.predictions, effect.total_errors, effect.privacy_errors
-    styles = ("bars", "points") if levels else ("band", "line")
-    ends = model.label_range if model.options.clip else None
-    return Picture(
-        name=name,
-        title=f"Predictions as {effect.column} moves, other columns at typical values",
-        x_label=effect.column,
-        y_label="prediction",
-        curves=_curves(model, "prediction", x, values, styles, ends or (-math.inf, math.inf)),
-        names=tuple(map(str, effect.values)) if levels else (),
-        sideways=levels and len(effect.values) > 6,
-    )
 
 
 def _coefficients_picture(model: LinearModel) -> Picture:
