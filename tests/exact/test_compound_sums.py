@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings, strategies as st
 from labeldp import kernels
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError
-from labeldp.exact import leverage, quadratic_form
+from labeldp.exact import leverage
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
@@ -161,23 +161,6 @@ def test_of_many_numbers_a_few_rows_are_looked_at_closely(
     assert sum(closely[batches:]) == 3000
 
 
-def test_rough_leverages_differ_by_rounding_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every row, also in the blocks after the first."""
-    monkeypatch.setattr(quadratic_form, "BLOCK_ROWS", 64)
-    rng = np.random.default_rng(0)
-    columns = {f"x{k}": rng.normal(size=200) for k in range(9)}
-    source = scan(pa.table(columns | {"town": rng.choice(["p", "q", "r"], 200)}))
-    features = fit_features(source)
-    (batch,) = source.feature_batches()
-    encoded, sums = features.encode(batch), GramAccumulator(features)
-    sums.add(encoded)
-    form = quadratic_form.QuadraticForm(features, verified_cholesky(sums.result(), features))
-    slack = 2 * form.generous_rounding_error(np.abs(encoded.numbers).max(axis=0))
-    for kernel in every_kernel():
-        rough = form.rough(encoded, kernel, kernels.Scratch())
-        assert np.abs(rough - form(encoded, kernel, kernels.Scratch())).max() <= slack < 1e-6
-
-
 def exact_leverages(x: np.ndarray) -> list[Fraction]:
     from flint import fmpq_mat, fmpz_mat
 
@@ -185,22 +168,6 @@ def exact_leverages(x: np.ndarray) -> list[Fraction]:
     inverse = fmpq_mat(whole.transpose() * whole).inv()
     form = fmpq_mat(whole) * inverse * fmpq_mat(whole.transpose())
     return [Fraction(int(form[i, i].p), int(form[i, i].q)) for i in range(len(x))]
-
-
-def test_of_equal_rows_the_first_are_named() -> None:
-    data = scan(pa.table({"c": ["a", "a", "a", "b"] * 20}))
-    features = fit_features(data, min_count=1)
-    (batch,) = data.feature_batches()
-    sums = GramAccumulator(features)
-    sums.add(features.encode(batch))
-    whole = LeverageScan(features, verified_cholesky(sums.result(), features))
-    halves = [whole.new(), whole.new()]
-    whole.add(features.encode(batch))
-    halves[1].add(features.encode(batch.slice(40)), None, 40)
-    halves[0].add(features.encode(batch.slice(0, 40)))
-    halves[1].merge(halves[0].state())
-    assert halves[1].result() == whole.result()
-    assert [costly.row for costly in whole.result().costliest] == [3, 7, 11, 15, 19]
 
 
 @given(st.lists(st.integers(2, 400), max_size=9))

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp.data.source import Source, scan
-from labeldp.errors import DataError
-from labeldp.exact.gram import MOST_ROWS, FeatureGram, GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.features.encoder import ChosenRows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -55,25 +54,6 @@ def test_gram_and_moments_equal_the_dense_twin(intercept: bool) -> None:
     assert gram.rows == moments.rows == 300
 
 
-@pytest.mark.parametrize(("batch_rows", "threads"), [(1, 1), (7, 2), (64, 1), (1000, 3)])
-def test_any_batch_size_and_thread_count_gives_the_same_bytes(
-    batch_rows: int, threads: int
-) -> None:
-    whole, parts = source(500), source(500, batch_rows=batch_rows)
-    features = fit_features(whole)
-    assert fit_features(parts) == features
-    grid = LabelGrid.for_range(RANGE, intercept=True)
-    gram, moments = LocalEngine(1).run_pass(
-        "label sums", whole, GramAccumulator(features), LabelCrossProducts(features, grid)
-    )
-    gram2, moments2 = LocalEngine(threads).run_pass(
-        "label sums", parts, GramAccumulator(features), LabelCrossProducts(features, grid)
-    )
-    assert gram2.digest() == gram.digest()
-    assert (moments2.cross == moments.cross).all()
-    assert moments2.square == moments.square
-
-
 def test_row_order_does_not_change_the_sums_but_a_changed_cell_does() -> None:
     data = table(400)
     shuffled = data.take(pa.array(np.random.default_rng(1).permutation(400)))
@@ -108,30 +88,6 @@ def test_sums_stay_exact_beyond_two_to_the_63() -> None:
     assert copy.digest() != total.digest()
 
 
-@given(
-    low=st.floats(-1e6, 1e6),
-    width=st.floats(1e-3, 1e6),
-    share=st.floats(0, 1),
-    intercept=st.booleans(),
-)
-@settings(max_examples=200)
-def test_label_grid_is_fine_and_covers_the_range(
-    low: float, width: float, share: float, intercept: bool
-) -> None:
-    high = low + width
-    grid = LabelGrid.for_range((low, high), intercept=intercept)
-    label = min(high, low + share * width)
-    code = grid.codes(np.array([label]))[0]
-    assert code == int(code)
-    assert abs(code) <= 2**20
-    step = 2.0**grid.exponent
-    assert abs((code + grid.centre) * step - label) <= step / 2 * (1 + 1e-9)
-    reach = width if intercept else 2 * max(abs(low), abs(high))
-    assert step <= 2 * reach / 2**20
-    assert grid.range[0] <= low
-    assert high <= grid.range[1] <= high + step
-
-
 def test_tallies_of_labels_are_pickled_only_while_they_are_empty() -> None:
     data = scan(table(50), label="label", label_range=RANGE)
     features = fit_features(data)
@@ -151,16 +107,6 @@ def test_integer_labels_are_exact() -> None:
     weeks = np.arange(53.0)
     assert np.array_equal((grid.codes(weeks) + grid.centre) * 2.0**grid.exponent, weeks)
     assert grid.range == (0.0, 52.0)
-
-
-def test_private_sums_show_nothing_and_are_not_pickled() -> None:
-    import pickle
-
-    moments = LabelMoments(3, np.array([31337], dtype=object), 31337, 31337)
-    assert "31337" not in repr(moments)
-    assert "31337" not in str(moments)
-    with pytest.raises(TypeError, match="private"):
-        pickle.dumps(moments)
 
 
 @settings(max_examples=60)
@@ -183,16 +129,3 @@ def test_two_limbs_are_one_number_whatever_their_size(limbs: list[int], bits: in
         part = [[wanted[i][j] for j in columns] for i in columns]
         assert gram.exact(columns).tolist() == part
         assert gram.modulo(97, columns) == [entry % 97 for row in part for entry in row]
-
-
-def test_more_rows_than_sums_have_room_for_are_refused() -> None:
-    """By merging shares as if there were so many: 20 bits each, they would soon pass 2**63."""
-    data = source(300)
-    features = fit_features(data)
-    gram = LocalEngine(1).run_pass("feature sums", data, GramAccumulator(features))
-    total = GramAccumulator(features)
-    total.merge({**vars(gram), "rows": MOST_ROWS})
-    assert total.result().rows == MOST_ROWS
-    total.merge(vars(gram))
-    with pytest.raises(DataError, match="more than 1,099,511,627,776 rows"):
-        total.result()

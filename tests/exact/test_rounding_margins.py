@@ -192,20 +192,6 @@ def test_the_diagonal_of_the_inverse_has_room_for_squares_that_are_lost_in_a_sum
     assert truth <= doubtful * 3 / 4 <= truth * (1 + Fraction(2 * 601 + 20, 2**53))
 
 
-def test_units_of_columns_are_in_the_root_and_out_of_the_whitener() -> None:
-    made = VerifiedCholesky(
-        9, (0, 1), np.zeros((2, 2), object), np.array([3, -1]), np.array([[2.0, 0], [1, 4]]),
-        np.array([[0.5, 0], [-0.125, 0.25]]), 0.0,
-    )  # fmt: skip
-    assert made.root().tolist() == [[16.0, 0.5], [0.0, 2.0]]
-    assert made.whitener.tolist() == [[0.0625, 0.0], [-0.015625, 0.5]]
-    product = made.whitener.T @ made.whitener
-    assert np.array_equal(made.crossproduct(), product)
-    size = made.crossproduct_size()
-    assert np.array_equal(size, np.abs(made.whitener).T @ np.abs(made.whitener))
-    assert np.array_equal(made.column_norms(), np.sqrt(np.diagonal(product)))
-
-
 @pytest.mark.parametrize(("threshold", "kept"), [(0.74, [5, 8, 6]), (0.75, [5, 6]), (0.76, [5, 6])])
 def test_columns_that_others_explain_but_for_a_threshold_are_left_out(
     threshold: float, kept: list[int]
@@ -213,25 +199,6 @@ def test_columns_that_others_explain_but_for_a_threshold_are_left_out(
     """Of the second column three quarters of its square are left, of the third all."""
     scaled = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 4.0]])
     assert factors._drop_nearly_dependent([5, 8, 6], scaled, threshold) == kept
-
-
-def test_columns_are_explained_by_all_that_were_kept_before() -> None:
-    """Against the squares that least squares leaves, column by column."""
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        design = rng.normal(size=(30, 5))
-        design[:, 3] = design[:, 0] - design[:, 1] + 0.1 * rng.random() * design[:, 3]
-        design[:, 1] = design[:, 0] + 0.1 * rng.random() * design[:, 1]
-        for threshold in (1e-3, 1e-2, 1e-1):
-            kept: list[int] = []
-            for column in range(5):
-                y, before = design[:, column], design[:, kept]
-                rest = y - before @ np.linalg.lstsq(before, y, rcond=None)[0]
-                if rest @ rest > threshold * (y @ y):
-                    kept.append(column)
-            assert (
-                factors._drop_nearly_dependent(list(range(5)), design.T @ design, threshold) == kept
-            )
 
 
 @pytest.mark.parametrize(("rows", "refused"), [(1, True), (2, False)])
@@ -293,7 +260,7 @@ def solved_line(bits: int | None = None) -> ExactLeastSquares:
     return residual
 
 
-@pytest.mark.parametrize("bits", [None, 60, 400])
+@pytest.mark.parametrize("bits", [None, 60, 1000])
 def test_the_error_of_a_fit_is_what_its_places_leave(bits: int | None) -> None:
     """β̃ has so many binary places: β̂ is within one of the last, and σ² within its square."""
     residual = solved_line(bits)
@@ -319,13 +286,6 @@ def test_a_coefficient_in_doubles_is_off_by_its_own_rounding_alone() -> None:
         <= Fraction(float(error))
         <= Fraction(1, 2**53) * Fraction(float(shown)) * (1 + Fraction(1, 10**6))
     )
-
-
-def test_a_coefficient_of_few_places_is_off_by_these() -> None:
-    residual = solved_line(20)
-    (shown,), (error,) = residual.coefficients(), residual.coefficient_errors()
-    off = abs(Fraction(float(shown)) - Fraction(2, 3))
-    assert off <= Fraction(float(error)) <= Fraction(1002, 1000) * off + Fraction(1, 2**50)
 
 
 def test_a_fit_is_refined_until_no_coefficient_moves() -> None:
@@ -367,19 +327,6 @@ def test_a_ball_is_as_wide_as_all_its_weights_make_it() -> None:
     errors = residual.coefficient_errors()
     assert (errors >= np.array([0.5, 2.0]) * 2.0**-7).all()
     assert (errors <= np.array([0.5, 2.0]) * 2.0**-7 * (1 + 1e-12)).all()
-
-
-@pytest.mark.parametrize("bits", [0, 3, 900, 1100, 5000])
-def test_a_step_towards_the_solution_is_right_for_numbers_of_any_length(bits: int) -> None:
-    """Longer than any double: only leading digits are looked at."""
-    made = bare_residual(np.array([[0.5, 0.0], [0.25, 2.0]]))
-    gradient = np.array([7 << bits, -(3 << bits)], dtype=object)
-    inverse = [[Fraction(5, 16), Fraction(1, 2)], [Fraction(1, 2), Fraction(4)]]
-    step = made._newton_step(gradient)
-    for found, row in zip(step, inverse, strict=True):
-        truth = row[0] * 7 * 2**bits - row[1] * 3 * 2**bits
-        assert abs(found - truth) <= max(Fraction(1, 2), abs(truth) / 2**48)
-    assert made._newton_step(np.array([0, 0], dtype=object)).tolist() == [0, 0]
 
 
 # --- the quadratic form --------------------------------------------------------------------------
@@ -508,18 +455,6 @@ def test_no_leverage_is_above_1_and_that_of_bags_in_doubt_is_none() -> None:
     assert bare_stack(small, np.zeros(2), rank=np.array([2])).leverages() < [0.1]
     careful = bare_stack(small, np.zeros(2), careful=np.array([True]), rank=np.array([3]))
     assert careful.leverages() == [math.inf]
-
-
-def test_the_reach_of_a_bag_is_that_of_its_largest_entries() -> None:
-    made: Any = object.__new__(stacked.StackedBags)
-    made.design = np.array([[[1.0, -5.0], [-2.0, 3.0]]])
-    made.whitener = np.array([[[1.0, 0.0], [-0.5, 0.25]]])
-    made.columns = 2
-    assert made.reach.tolist() == [[2.0, 0.5 * 2 + 0.25 * 5]]
-    assert made.white.tolist() == [[[1.0, -0.5 - 1.25], [-2.0, 1.0 + 0.75]]]
-    assert made.terms == 4
-    assert pytest.approx(UNIT, rel=0.015) == stacked.ROUNDING
-    assert stacked.ROUNDING > UNIT
 
 
 def test_products_of_bags_are_exact_to_the_last_unit() -> None:
@@ -712,19 +647,6 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
             assert pool.threshold >= entrance
 
 
-def test_the_entrance_of_a_pool_is_its_last_key_or_that_of_the_rows_that_come() -> None:
-    features = fit_features(scan(pa.table({"x": np.arange(50.0)})))
-    from labeldp.features.encoder import Encoded
-
-    none = Encoded.empty(features)
-    pool = TopK(2, np.array([5.0, 3.0]), np.array([1, 2], np.uint64), none)
-    assert pool.threshold == 3.0
-    assert pool.threshold_after(np.array([9.0])) == 3.0
-    assert pool.threshold_after(np.array([1.0, 9.0, 4.0])) == 4.0
-    assert pool.threshold_after(np.array([1.0, 2.0])) == 3.0
-    assert TopK(3, pool.keys, pool.hashes, none).threshold == -np.inf
-
-
 # --- persons -------------------------------------------------------------------------------------
 
 
@@ -793,19 +715,6 @@ def test_sums_of_products_are_exact_to_the_last_unit() -> None:
     left, right = rng.integers(-(2**20), 2**20, (2, 9000, 2))
     found = grams.exact_products(left.astype(float), right.astype(float))
     assert np.array_equal(found, left.T @ right)
-
-
-@pytest.mark.parametrize("high", [0, 2**29, 2**30 - 1, 2**30, 2**31, -(2**31), -(2**29)])
-@pytest.mark.parametrize("low", [0, 2**62 - 1, 2**62, -(2**62), 17])
-def test_two_limbs_are_one_number_however_large(high: int, low: int) -> None:
-    made = FeatureGram(5, np.array([[7, 3], [3, low]]), np.array([[high]]), (1,))
-    truth = high * 2**32 + low
-    assert made.exact((0, 1)).tolist() == [[7, 3], [3, truth]]
-    assert made.exact((1,)).tolist() == [[truth]]
-    assert made.exact((0,)).tolist() == [[7]]
-    prime = 2**61 - 1
-    assert made.modulo(prime, (1, 0)) == [truth % prime, 3, 3, 7]
-    assert made.diagonal().tolist() == [7.0, float(low) + high * 2.0**32]
 
 
 def test_a_digest_is_that_of_numbers_in_two_limbs_of_32_bits() -> None:

@@ -16,7 +16,7 @@ from labeldp.exact import (
     row_norms,
 )
 from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.exact.row_norms import ShortWeights, Weights, round_weights
+from labeldp.exact.row_norms import ShortWeights, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.kernels import Kernels, Scratch
 from labeldp.mechanisms import noise_shape
@@ -157,20 +157,6 @@ def test_rows_out_of_reach_are_measured_the_slow_way(monkeypatch: pytest.MonkeyP
         for row in scan._features.integers(far).astype(np.int64)
     )
     assert exact <= Fraction(scan.result().maximum) <= exact * (1 + Fraction(1, 10**9))
-
-
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False), min_size=1)
-)
-def test_weights_are_rounded_as_by_division(values: list[float]) -> None:
-    """Also ties, which go to even; but for the largest doubles, which no weight is."""
-    some = np.clip(np.array(values), -1e300, 1e300)
-    ties = np.ldexp(np.round(np.ldexp(np.frexp(some)[0], 41)) + 0.5, -41)
-    for each in (some, ties):
-        fraction, exponent = np.frexp(each)
-        assert np.array_equal(
-            round_weights(each), np.ldexp(np.rint(np.ldexp(fraction, 40)), exponent - 40)
-        )
 
 
 @pytest.mark.parametrize("seed", range(4))
