@@ -194,7 +194,7 @@ def test_what_two_releases_share_is_remembered(tmp_path: Path) -> None:
     release(ledger, "a", data, features=["age"], drop=())
     release(ledger, "a", data, features=["dose"], drop=())
     other = table().select(["dose", "sick"]).rename_columns(["x", "ill"])
-    with pytest.raises(LedgerError, match=r"would be 1\.8\d+; counted together: entries 2"):
+    with pytest.raises(LedgerError, match=r"would be 1\.8\d+; counted together: entry 2"):
         release(ledger, "a", other, label="ill", drop=())
     with pytest.raises(LedgerError, match="column 'x', there 'dose', has the same values"):
         release(ledger, "b", other, label="ill", drop=())
@@ -300,7 +300,7 @@ def test_a_table_in_a_ledger_of_an_earlier_version_has_one_cap(tmp_path: Path) -
     release(ledger, "visits", data, **VISITS)
     assert ledger.account("visits").spent > spent
     ledger.limit("visits", epsilon=0.1)
-    with pytest.raises(LedgerError, match="counted together: entries 3, 5, "):
+    with pytest.raises(LedgerError, match="counted together: entry 3 "):
         release(ledger, "visits", data.slice(5), **VISITS)
 
 

@@ -9,15 +9,20 @@ but their digests are not stored: they may be other labels, or copies of this on
 
 Parts of a table may be read in any order and on any machine: a cell is a word of 64 bits, words are
 mixed under the key and added up modulo 2^64, twice.
+
+Ledgers of the first version hold digests of features as they were read, by name; `digests_v1`
+computes these where a ledger has such entries, so that a release of the same table is recognised.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import math
+import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +32,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.data.columns import is_number, is_text, value_type
-from labeldp.data.persons import hash_texts, person_hashes
+from labeldp.data.persons import PERSON_COLUMN, hash_texts, person_hashes, read_person_hashes
 from labeldp.kernels import mixed
 from labeldp.passes.accumulator import PassRequirements
 
@@ -36,7 +41,6 @@ if TYPE_CHECKING:
     from labeldp.passes.engine import Engine
 
 Words = NDArray[np.uint64]
-Counts = NDArray[np.int64]
 
 MOST_IDS = 1 << 20
 """Digests of persons that are stored; of more persons those of the smallest digests."""
@@ -58,7 +62,7 @@ class PersonIds:
 
     column: str
     digest: str
-    """Of the ids of all rows: how many rows everybody has follows from it."""
+    """Of the ids of all rows, so that it also depends on how many rows everybody has."""
     ids: Words
     """Keyed digests of the ids, each once, in increasing order."""
     complete: bool = True
@@ -137,9 +141,11 @@ class TableSums:
         masks = _masks(self._key, "column")
         for name in self._columns:
             self._sums[name].merge(_column_sum(rows.column(name), masks))
+        masks = _masks(self._key, "person")
         for name in self._id_columns:
             hashes = person_hashes(rows.column(name).drop_null(), name)
-            self._ids[name].add(hashes, _masks(self._key, "person"))
+            ids, counts = np.unique(mixed(hashes ^ masks[0]), return_counts=True)
+            self._ids[name].merge(_IdSet(_mixed_sums(hashes, None, masks), ids, counts))
 
     def state(self) -> Any:
         return self._rows, self._sums, self._ids
@@ -158,15 +164,17 @@ class TableSums:
             for name, each in self._sums.items()
             if not self._says_nothing(each)
         }
-        persons = {
-            name: each.persons(name, self._digest("person", each.sums))
-            for name, each in self._ids.items()
-        }
+        persons = {}
+        for name, each in self._ids.items():
+            each.shrink()
+            most = int(each.counts.max(initial=0)) if each.complete else None
+            digest = self._digest("person", each.sums)
+            persons[name] = PersonIds(name, digest, each.ids, each.complete, most)
         return Fingerprint(self._rows, columns, frozenset(self._columns), persons)
 
-    def _digest(self, what: str, sums: Sequence[int]) -> str:
-        told = f"{what}:{self._rows}:{list(sums)}"
-        return hmac.digest(self._key, told.encode(), "sha256").hex()[:32]
+    def _digest(self, what: str, sums: Words) -> str:
+        content = f"{what}:{self._rows}:{sums.tolist()}"
+        return hmac.digest(self._key, content.encode(), "sha256").hex()[:32]
 
     def _says_nothing(self, column: _ColumnSum) -> bool:
         """Whether the column is constant, or numbers the rows from some integer on."""
@@ -179,14 +187,14 @@ class TableSums:
         for start in range(0, self._rows, 1 << 20):
             some = np.arange(start, min(start + (1 << 20), self._rows)) + column.least
             numbers.merge(_sum_of(_number_words(some), None, masks))
-        return numbers.sums == column.sums
+        return bool(np.array_equal(numbers.sums, column.sums))
 
 
 @dataclass
 class _ColumnSum:
-    """Sums of the mixed words of a column, and its ends."""
+    """Sums of the mixed words of a column modulo 2^64, and its ends."""
 
-    sums: tuple[int, ...] = (0,) * _SUMS
+    sums: Words = field(default_factory=lambda: np.zeros(_SUMS, np.uint64))
     least_word: int = 2**64
     largest_word: int = -1
     least: float = math.inf
@@ -194,7 +202,7 @@ class _ColumnSum:
     largest: float = -math.inf
 
     def merge(self, other: _ColumnSum) -> None:
-        self.sums = _plus(self.sums, other.sums)
+        self.sums = self.sums + other.sums
         self.least_word = min(self.least_word, other.least_word)
         self.largest_word = max(self.largest_word, other.largest_word)
         self.least = float(np.minimum(self.least, other.least))
@@ -205,43 +213,29 @@ class _ColumnSum:
 class _IdSet:
     """The sums of the ids of all rows, and the smallest different digests of ids."""
 
-    sums: tuple[int, ...] = (0,) * _SUMS
-    ids: tuple[Words, ...] = ()
-    counts: tuple[Counts, ...] = ()
+    sums: Words = field(default_factory=lambda: np.zeros(_SUMS, np.uint64))
+    ids: Words = field(default_factory=lambda: np.empty(0, np.uint64))
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     """How many rows have each of them."""
     complete: bool = True
-
-    def add(self, hashes: Words, masks: Words) -> None:
-        ids, counts = _counted(np.sort(mixed(hashes ^ masks[0])), None)
-        self.merge(_IdSet(_mixed_sums(hashes, None, masks), (ids,), (counts,)))
+    _waiting: list[tuple[Words, NDArray[np.int64]]] = field(default_factory=list)
+    """Ids and counts that are not merged yet: many small parts are merged at once."""
 
     def merge(self, other: _IdSet) -> None:
-        self.sums = _plus(self.sums, other.sums)
-        self.ids, self.counts = (*self.ids, *other.ids), (*self.counts, *other.counts)
+        self.sums = self.sums + other.sums
+        self._waiting += [(other.ids, other.counts), *other._waiting]
         self.complete = self.complete and other.complete
-        if sum(map(len, self.ids)) > 2 * MOST_IDS:
-            self._shrink()
+        if sum(len(ids) for ids, _ in self._waiting) > MOST_IDS:
+            self.shrink()
 
-    def persons(self, column: str, digest: str) -> PersonIds:
-        self._shrink()
-        most = int(self.counts[0].max(initial=0)) if self.complete else None
-        return PersonIds(column, digest, self.ids[0], self.complete, most)
-
-    def _shrink(self) -> None:
-        ids = np.concatenate([np.empty(0, np.uint64), *self.ids])
-        counts = np.concatenate([np.empty(0, np.int64), *self.counts])
-        order = np.argsort(ids, kind="stable")  # fast on runs that are in order
-        every, times = _counted(ids[order], counts[order])
-        self.ids, self.counts = (every[:MOST_IDS],), (times[:MOST_IDS],)
+    def shrink(self) -> None:
+        ids = np.concatenate([self.ids, *(ids for ids, _ in self._waiting)])
+        counts = np.concatenate([self.counts, *(counts for _, counts in self._waiting)])
+        every, places = np.unique(ids, return_inverse=True)
+        times = np.zeros(len(every), np.int64)
+        np.add.at(times, places, counts)
+        self.ids, self.counts, self._waiting = every[:MOST_IDS], times[:MOST_IDS], []
         self.complete = self.complete and len(every) <= MOST_IDS
-
-
-def _counted(values: Words, counts: Counts | None) -> tuple[Words, Counts]:
-    """Return the different values of a sorted array, and how often each occurs."""
-    starts = np.flatnonzero(np.diff(values, prepend=~values[:1]))
-    if counts is None:
-        return values[starts], np.diff(starts, append=len(values))
-    return values[starts], np.add.reduceat(counts, starts) if len(starts) else counts
 
 
 def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
@@ -274,14 +268,10 @@ def _sum_of(words: Words, counts: Words | None, masks: Words) -> _ColumnSum:
     )
 
 
-def _mixed_sums(words: Words, counts: Words | None, masks: Words) -> tuple[int, ...]:
-    several = (mixed(words ^ mask) for mask in masks)
+def _mixed_sums(words: Words, counts: Words | None, masks: Words) -> Words:
     times = np.uint64(1) if counts is None else counts
-    return tuple(int((each * times).sum(dtype=np.uint64)) for each in several)
-
-
-def _plus(sums: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
-    return tuple((mine + other) % 2**64 for mine, other in zip(sums, others, strict=True))
+    sums = [(mixed(words ^ mask) * times).sum(dtype=np.uint64) for mask in masks]
+    return np.array(sums, np.uint64)
 
 
 def _masks(key: bytes, what: str) -> Words:
@@ -334,3 +324,60 @@ def _is_quantity(kind: pa.DataType) -> bool:
 
 def _may_be_ids(kind: pa.DataType) -> bool:
     return is_text(kind) or bool(pa.types.is_integer(kind))
+
+
+def digests_v1(source: Source, key: bytes) -> tuple[set[tuple[str, str]], str | None]:
+    """Return the digests of the first version: of columns, with their names, and of persons.
+
+    Columns count as read, in the rows of the source, and as stored, in all rows.
+    """
+    columns = _digests_v1(source, key)
+    persons = None if source.person is None else columns.pop(source.person)
+    return {*columns.items(), *_digests_v1(source.stored(), key).items()}, persons
+
+
+def _digests_v1(source: Source, key: bytes) -> dict[str, str]:
+    """Return the digest of every column by its name; of person ids, by their hashes."""
+    rows, sums = 0, dict[str, Words]()
+    for batch in source.feature_batches():
+        rows += batch.num_rows
+        for place, name in enumerate(batch.schema.names):
+            if name == PERSON_COLUMN:
+                name, words = str(source.person), read_person_hashes(batch)
+            else:
+                words = _words_v1(batch.column(place))
+            seeds = [hmac.digest(key, f"{k}:{name}".encode(), "sha256") for k in range(_SUMS)]
+            masks = [np.uint64(int.from_bytes(seed[:8], "little")) for seed in seeds]
+            mixes = [_mixed_v1(words ^ mask).sum(dtype=np.uint64) for mask in masks]
+            sums[name] = sums.get(name, np.zeros(_SUMS, np.uint64)) + np.array(mixes, np.uint64)
+    content = {name: f"{rows}:{name}:{each.tolist()}".encode() for name, each in sums.items()}
+    return {name: hmac.digest(key, c, "sha256").hex()[:32] for name, c in content.items()}
+
+
+def _words_v1(column: pa.Array) -> Words:
+    """The bits of numbers, also of those that are texts; of other texts a hash."""
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False) + 0.0
+        values[np.isnan(values)] = math.nan
+        return np.asarray(values.view(np.uint64))
+    if pa.types.is_dictionary(kind):
+        column = column.dictionary_decode()
+    coded = pc.cast(column, pa.string()).dictionary_encode(null_encoding="encode")
+    words = []
+    for text in coded.dictionary.to_pylist():
+        plain = "" if text is None else text.strip()
+        try:
+            number = float(plain) + 0.0 if plain else math.nan
+            word = struct.pack("<d", math.nan if math.isnan(number) else number)
+        except ValueError:
+            word = hashlib.blake2b(plain.encode(), digest_size=8).digest()
+        words.append(int.from_bytes(word, "little"))
+    return np.asarray(np.array(words, dtype=np.uint64)[coded.indices.to_numpy()])
+
+
+def _mixed_v1(words: Words) -> Words:
+    """The finaliser of splitmix64, without the constant that `kernels.mixed` adds first."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

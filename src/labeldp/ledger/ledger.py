@@ -12,27 +12,30 @@ are
     done     of a debit: the release is there, by its seal
     failed   of a debit: the run ended without one, and the debit stays
 
-and stand in a file that only grows (`chain.py`). Which releases count together is decided in
-`overlap.py`.
+and stand in a file that only grows (`chain.py`).
+
+Debits are of one table if they have the same name; if a column of one is a column of the other,
+whatever it is called; or if the tables have as many rows, no column name in common that could show
+a difference, and the label of one is the label or a column of the other. What a debit was found to
+share with earlier ones is written down with it, since the source then had columns that are not
+stored. Tables that share persons are counted together for these.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share, to_float, to_path
 from labeldp.ledger.chain import Chain, Entry, key_of
 from labeldp.ledger.compose import ONE_ROW, Joint, compose_claims
-from labeldp.ledger.fingerprint import Fingerprint, PersonIds, fingerprint
-from labeldp.ledger.fingerprint_v1 import column_digests, person_digest
-from labeldp.ledger.overlap import Match, in_common, persons_of, same_table, tables_of, whole_table
+from labeldp.ledger.fingerprint import Fingerprint, PersonIds, digests_v1, fingerprint
 from labeldp.mechanisms.registry import read_claim
 
 if TYPE_CHECKING:
@@ -98,17 +101,6 @@ class Account:
             sizes += [_rows_of_a_person(debits)] * len(debits)
         return compose_claims(claims, sizes, len(self.caps)) if claims else None
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {
-            "dataset": self.dataset,
-            "releases": sum(debit.dataset == self.dataset for debit in self.debits),
-            "epsilon": self.spent,
-            "cap": vars(self.cap),
-            "unit": None if self.total is None else self.total.unit,
-            "counted_with": [name for name in self.caps if name != self.dataset],
-        }
-
 
 class Ledger:
     """The ledger in a file; `Ledger.create` makes one."""
@@ -151,12 +143,11 @@ class Ledger:
         table = fingerprint(source, engine, key, _id_columns(_debits(entries), source))
         columns_v1, persons_v1 = set[tuple[str, str]](), None
         if any("table" not in debit.document for debit in _debits(entries)):
-            columns_v1 = column_digests(source, engine, key)
-            persons_v1 = person_digest(source, engine, key, plan.features)
+            columns_v1, persons_v1 = digests_v1(source, key)
         persons = None if source.person is None else table.persons[source.person]
         with self._chain.writing() as writer:
             debits = _debits(writer.entries)
-            matches = same_table(debits, table, str(source.label), columns_v1)
+            matches = _same_table(debits, table, str(source.label), columns_v1)
             _check_new_name(debits, dataset, matches, persons)
             _check_ids(debits, matches, persons, persons_v1)
             account = _account(writer.entries, dataset, matches, persons)
@@ -194,12 +185,17 @@ class Ledger:
             raise LedgerError(f"the ledger {self.path} has no table {dataset!r}; check the name")
         accounts = [_account(entries, name) for name in names if dataset in (None, name)]
         shown = {debit.number: debit for account in accounts for debit in account.debits}
+        ends = {entry.document.get("debit"): entry.kind for entry in reversed(entries)}
         return {
             "ledger": first["ledger"],
             "cap": {"epsilon": first["epsilon"], "delta": first["delta"]},
-            "tables": [account.to_json() for account in accounts],
+            "tables": [_account_to_json(account) for account in accounts],
             "persons": _persons_to_json(accounts),
-            "releases": [_debit_to_json(shown[number], entries) for number in sorted(shown)],
+            # The run of a debit without an end was killed, or goes on.
+            "releases": [
+                _debit_to_json(shown[number], ends.get(number, "not finished"))
+                for number in sorted(shown)
+            ],
         }
 
 
@@ -257,10 +253,107 @@ def _claim(debit: Entry) -> Claim:
     return read_claim(dict(debit.document["claim"]))
 
 
-def _cap(entries: Sequence[Entry], dataset: str | None) -> Cap:
+def _stored_persons(debit: Entry) -> Mapping[str, Any]:
+    """What a debit says of persons; nothing if it protects single rows."""
+    return debit.document.get("persons") or {}
+
+
+def _cap(entries: Sequence[Entry], dataset: str) -> Cap:
     limits = [each for each in entries if each.kind == "limit" and each.dataset == dataset]
     document = [entries[0], *limits][-1].document
     return Cap(document["epsilon"], document["delta"])
+
+
+class Match(NamedTuple):
+    """Why a debit is of the same table."""
+
+    reason: str
+    sure: bool
+    """Whether half of the columns agree: then the ids of persons must, too."""
+
+
+def _same_table(
+    debits: Iterable[Entry],
+    table: Fingerprint,
+    label: str,
+    columns_v1: Collection[tuple[str, str]],
+) -> dict[int, Match]:
+    """Return the debits whose table is this one, by their numbers."""
+    matches = {}
+    for debit in debits:
+        if "table" in debit.document:
+            match = _match(debit, table, label)
+        else:
+            match = _match_v1(debit, table, columns_v1)
+        if match is not None:
+            matches[debit.number] = match
+    return matches
+
+
+def _match(debit: Entry, table: Fingerprint, label: str) -> Match | None:
+    stored, its_label = debit.document["table"], debit.document["label"]
+    here = {digest: name for name, digest in table.columns.items()}
+    common = [(here[d], name) for name, d in stored["columns"].items() if d in here]
+    if common:
+        mine, theirs = common[0]
+        other_name = "" if mine == theirs else f", there {theirs!r},"
+        sure = 2 * len(common) >= len(stored["columns"])
+        return Match(f"column {mine!r}{other_name} has the same values", sure)
+    # Where no column can be compared, names have to do. Labels themselves are never compared.
+    if stored["columns"].keys() & table.columns.keys() or stored["rows"] != table.rows:
+        return None
+    if its_label == label:
+        return Match(f"as many rows and the same label {label!r}", sure=False)
+    if its_label in table.names:
+        return Match(f"as many rows, and its label {its_label!r} is a column here", sure=False)
+    if label in stored["columns"]:
+        return Match(f"as many rows, and the label {label!r} was a feature there", sure=False)
+    return None
+
+
+def _match_v1(
+    debit: Entry, table: Fingerprint, digests: Collection[tuple[str, str]]
+) -> Match | None:
+    """The same of a debit of the first version: by name and values of its features."""
+    stored = debit.document["columns"].items()
+    common = [name for name, d in stored if (name, d) in digests and name in table.columns]
+    if not common:
+        return None
+    return Match(f"column {common[0]!r} has the same values", 2 * len(common) >= len(stored))
+
+
+def _whole_table(
+    debits: Sequence[Entry], start: Mapping[int, str], *, by_name: bool = True
+) -> dict[int, str]:
+    """Return all debits of the table that some debits are of, by their numbers, with reasons."""
+    links = [
+        (debit.number, number)
+        for debit in debits
+        for number, _ in debit.document.get("table", {}).get("same_as", ())
+    ]
+    reached, waiting = dict(start), list(start)
+    while waiting:
+        number = waiting.pop()
+        name = next(debit.dataset for debit in debits if debit.number == number)
+        beside = [other for pair in links if number in pair for other in pair]
+        named = [debit.number for debit in debits if by_name and debit.dataset == name]
+        for other in [*beside, *named]:
+            if other not in reached:
+                reached[other] = f"the same table as entry {number}"
+                waiting.append(other)
+    return reached
+
+
+def _persons_of(table: Iterable[Entry], debits: Iterable[Entry]) -> list[PersonIds]:
+    """Return the ids of the debits of a table; the same ids are stored with one debit alone."""
+    known = {each["digest"]: each for each in map(_stored_persons, debits) if "ids" in each}
+    digests = {_stored_persons(debit).get("digest") for debit in table}
+    return [PersonIds.from_json(each) for digest, each in known.items() if digest in digests]
+
+
+def _in_common(some: Iterable[PersonIds], others: Sequence[PersonIds]) -> int:
+    """Return how many persons two tables have in common, at least."""
+    return max((one.in_common(other) for one in some for other in others), default=0)
 
 
 def _account(
@@ -271,19 +364,21 @@ def _account(
 ) -> Account:
     """All that counts for a name, and for a table that was found to be that of other debits."""
     debits = _debits(entries)
-    start = {debit.number: "the same name" for debit in debits if debit.dataset == dataset}
-    start |= {n: match.reason for n, match in (matches or {}).items() if n not in start}
-    reasons = whole_table(debits, start)
+    start = {number: match.reason for number, match in (matches or {}).items()}
+    start |= {debit.number: "the same name" for debit in debits if debit.dataset == dataset}
+    reasons = _whole_table(debits, start)
     own = tuple(debit for debit in debits if debit.number in reasons)
-    ids = [*persons_of(own, debits), *([] if persons is None else [persons])]
-    tables = [own]
-    for table in tables_of([debit for debit in debits if debit.number not in reasons]):
-        shared = in_common(ids, persons_of(table, debits))
-        if shared:
+    ids = [*_persons_of(own, debits), *([] if persons is None else [persons])]
+    tables, others = [own], [debit for debit in debits if debit.number not in reasons]
+    while others:
+        numbers = _whole_table(others, {others[0].number: ""})
+        table = tuple(debit for debit in others if debit.number in numbers)
+        others = [debit for debit in others if debit.number not in numbers]
+        if shared := _in_common(ids, _persons_of(table, debits)):
             tables.append(table)
             reasons |= {debit.number: f"{shared:,} persons in common" for debit in table}
-    names = dict.fromkeys([dataset, *(d.dataset for table in tables for d in table)])
-    caps = {str(name): _cap(entries, name) for name in names}
+    names = dict.fromkeys([dataset, *(str(d.dataset) for table in tables for d in table)])
+    caps = {name: _cap(entries, name) for name in names}
     return Account(dataset, caps, tuple(tables), reasons)
 
 
@@ -291,15 +386,13 @@ def _id_columns(debits: Sequence[Entry], source: Source) -> set[str]:
     """The person column, or those of earlier releases, which the source may have as well."""
     if source.person is not None:
         return {source.person}
-    known = [debit.document.get("persons") for debit in debits]
-    return {persons["column"] for persons in known if persons}
+    return {persons["column"] for persons in map(_stored_persons, debits) if persons}
 
 
 def _persons_document(debits: Sequence[Entry], persons: PersonIds) -> dict[str, Any]:
     """What is stored of persons: their ids, unless an earlier debit has the very same."""
     document = persons.to_json()
-    known = {(debit.document.get("persons") or {}).get("digest") for debit in debits}
-    if persons.digest in known:
+    if any(_stored_persons(debit).get("digest") == persons.digest for debit in debits):
         del document["ids"]
     return document
 
@@ -311,16 +404,14 @@ def _rows_of_a_person(table: Sequence[Entry]) -> int:
     the table: rows that this release left out, all of which may be of one person, unless the ids
     of all rows were counted.
     """
-    claims = [debit.document["claim"] for debit in table]
-    rows = [
-        debit.document.get("table", claim)["rows"]
-        for debit, claim in zip(table, claims, strict=True)
-    ]
+    documents = [debit.document for debit in table]
+    most_rows = max((each.get("table", each["claim"])["rows"] for each in documents), default=0)
     sizes = [1]
-    for debit, claim in zip(table, claims, strict=True):
+    for debit in table:
+        claim = debit.document["claim"]
         if "person" in claim:
-            counted = (debit.document.get("persons") or {}).get("most_rows")
-            sizes.append(counted or claim["person"]["rows"] + max(rows) - claim["rows"])
+            counted = _stored_persons(debit).get("most_rows")
+            sizes.append(counted or claim["person"]["rows"] + most_rows - claim["rows"])
     return max(sizes)
 
 
@@ -335,7 +426,7 @@ def _check_new_name(
         return
     mine = [] if persons is None else [persons]
     for debit in debits:
-        if debit.number in matches and not in_common(mine, persons_of([debit], debits)):
+        if debit.number in matches and not _in_common(mine, _persons_of([debit], debits)):
             raise LedgerError(
                 f"the ledger knows this table as {debit.dataset!r} "
                 f"({matches[debit.number].reason} in entry {debit.number}); name it so "
@@ -353,9 +444,9 @@ def _check_ids(
     if persons is None:
         return
     sure = {number: match.reason for number, match in matches.items() if match.sure}
-    numbers = whole_table(debits, sure, by_name=False)
+    numbers = _whole_table(debits, sure, by_name=False)
     for debit in debits:
-        known = debit.document.get("persons")
+        known = _stored_persons(debit)
         if debit.number in numbers and known:
             mine = persons.digest if "table" in debit.document else digest_v1
             if known["digest"] != mine:
@@ -370,11 +461,11 @@ def _check_person(
     debits: Sequence[Entry], account: Account, table: Fingerprint, persons: PersonIds | None
 ) -> None:
     """Refuse a release without `person` of a table that holds persons of other releases."""
-    if persons is not None or persons_of(account.tables[0], debits):
+    if persons is not None or _persons_of(account.tables[0], debits):
         return
     for column, ids in table.persons.items():
         for debit in debits:
-            shared = in_common([ids], persons_of([debit], debits))
+            shared = _in_common([ids], _persons_of([debit], debits))
             if shared:
                 raise LedgerError(
                     f"column {column!r} holds {shared:,} persons of entry {debit.number} "
@@ -400,16 +491,22 @@ def _check_caps(account: Account, debit: Entry) -> float:
 
 def _counted(account: Account) -> str:
     """Which releases count together, and why."""
-    by_reason: dict[tuple[str | None, str], list[int]] = {}
-    for debit in account.debits:
-        reason = account.reasons[debit.number]
-        by_reason.setdefault((debit.dataset, reason), []).append(debit.number)
-    told = [
-        f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(map(str, numbers))} "
-        f"of {dataset!r} ({reason})"
-        for (dataset, reason), numbers in by_reason.items()
+    reasons = [
+        f"entry {debit.number} of {debit.dataset!r} ({account.reasons[debit.number]})"
+        for debit in account.debits
     ]
-    return f"; counted together: {', '.join(told)}" if told else ""
+    return f"; counted together: {', '.join(reasons)}" if reasons else ""
+
+
+def _account_to_json(account: Account) -> dict[str, Any]:
+    return {
+        "dataset": account.dataset,
+        "releases": sum(debit.dataset == account.dataset for debit in account.debits),
+        "epsilon": account.spent,
+        "cap": vars(account.cap),
+        "unit": None if account.total is None else account.total.unit,
+        "counted_with": [name for name in account.caps if name != account.dataset],
+    }
 
 
 def _persons_to_json(accounts: Sequence[Account]) -> list[dict[str, Any]]:
@@ -427,9 +524,7 @@ def _persons_to_json(accounts: Sequence[Account]) -> list[dict[str, Any]]:
     return list(shown.values())
 
 
-def _debit_to_json(debit: Entry, entries: Sequence[Entry]) -> dict[str, Any]:
-    """A debit, and how its run ended: one that nobody has told of was killed, or runs still."""
-    ends = [entry.kind for entry in entries if entry.document.get("debit") == debit.number]
+def _debit_to_json(debit: Entry, run: str) -> dict[str, Any]:
     claim = debit.document["claim"]
     return {
         "entry": debit.number,
@@ -439,5 +534,5 @@ def _debit_to_json(debit: Entry, entries: Sequence[Entry]) -> dict[str, Any]:
         **{name: claim[name] for name in ("mechanism", "epsilon", "delta")},
         "total_epsilon": debit.document["epsilon"],
         "total_delta": debit.document["delta"],
-        "run": ends[0] if ends else "not finished",
+        "run": run,
     }
