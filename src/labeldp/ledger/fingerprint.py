@@ -341,11 +341,14 @@ def _digests_v1(source: Source, key: bytes) -> dict[str, str]:
     rows, sums = 0, dict[str, Words]()
     for batch in source.feature_batches():
         rows += batch.num_rows
-        for place, name in enumerate(batch.schema.names):
-            if name == PERSON_COLUMN:
-                name, words = str(source.person), read_person_hashes(batch)
-            else:
-                words = _words_v1(batch.column(place))
+        words_by_name = {
+            name: _words_v1(batch.column(name))
+            for name in batch.schema.names
+            if name != PERSON_COLUMN
+        }
+        if (hashes := read_person_hashes(batch)) is not None:
+            words_by_name[str(source.person)] = hashes
+        for name, words in words_by_name.items():
             seeds = [hmac.digest(key, f"{k}:{name}".encode(), "sha256") for k in range(_SUMS)]
             masks = [np.uint64(int.from_bytes(seed[:8], "little")) for seed in seeds]
             mixes = [_mixed_v1(words ^ mask).sum(dtype=np.uint64) for mask in masks]
