@@ -143,7 +143,7 @@ def test_the_error_of_noise_is_its_variance_in_every_direction(plans: dict[str, 
 def test_quantiles_of_shaped_noise_are_those_of_its_law(law: str) -> None:
     """By 200,000 draws of squares in three equal directions of five."""
     rng = np.random.default_rng(0)
-    from labeldp.mechanisms.shaped_flag import NOISE_LAWS
+    from labeldp.mechanisms.noise_claim import NOISE_LAWS
 
     square = np.square(rng.normal(size=(200_000, 3))).sum(axis=1)
     if law == "radial":

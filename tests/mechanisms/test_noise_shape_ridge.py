@@ -9,8 +9,14 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from labeldp.mechanisms.noise_shape import ExpectedLabels, RidgeWhitening, optimize_noise_shape
-from labeldp.mechanisms.noise_shape_dual import leverage_mixture, solve_dual
+from labeldp.mechanisms.noise_shape import (
+    expected_labels,
+    leverage_mixture,
+    optimize_noise_shape,
+    posterior_error,
+    ridge_whitening,
+    solve_dual,
+)
 from tests.mechanisms.test_noise_shape import Table, trace_of
 from tests.oracles.best_shape import exact_square_length
 
@@ -47,15 +53,15 @@ def kept_noise(weights: Array, table: Table) -> float:
 
 def test_it_whitens_the_sums_with_the_penalty() -> None:
     table = skewed()
-    ridge = RidgeWhitening.of(table.factor, table.features, SIZE)
-    units = table.features.keep(table.factor.kept).kept_scales * 2.0**ridge.cholesky.exponents
-    root = ridge.cholesky.lower * units[:, None]
+    factor, second_moment = ridge_whitening(table.factor, table.features, SIZE)
+    units = table.features.keep(table.factor.kept).kept_scales * 2.0**factor.exponents
+    root = factor.lower * units[:, None]
     gram, more = penalised(table)
     assert np.allclose(root @ root.T, more, rtol=1e-9, atol=1e-9 * more.max())
     white = np.linalg.solve(root, rows_of(table).T)
-    assert np.allclose(white @ white.T, ridge.second_moment, atol=1e-8)
+    assert np.allclose(white @ white.T, second_moment, atol=1e-8)
     assert np.allclose(
-        np.linalg.solve(root, np.linalg.solve(root, gram).T), ridge.second_moment, atol=1e-8
+        np.linalg.solve(root, np.linalg.solve(root, gram).T), second_moment, atol=1e-8
     )
 
 
@@ -84,20 +90,20 @@ def test_no_shape_that_serves_all_rows_is_below_the_bound(seed: int) -> None:
     steps = {"steps": 60, "tolerance": 1e-3, "least_uniform": 1e-3}
     found = solve_dual(leverage_mixture(rows[:20], 0.1, even), 40, **steps)  # type: ignore[arg-type]
     root = random.normal(size=(4, 4))
-    for guess in (root @ root.T + 0.01 * np.eye(4), found.covariance()):
+    for guess in (root @ root.T + 0.01 * np.eye(4), found.covariance):
         longest = np.einsum("ij,ij->i", rows @ np.linalg.inv(guess), rows).max()
         assert found.bound <= longest * np.trace(guess) * (1 + 1e-9)
 
 
 def test_the_expected_error_is_that_of_the_posterior_mean() -> None:
     table, random = skewed(), np.random.default_rng(3)
-    labels = ExpectedLabels.of(table.factor, table.features, explained=7.0, mean=30.0)
-    assert np.trace(labels.covariance) == pytest.approx(37.0)
-    root = np.tril(random.normal(size=labels.covariance.shape))
-    truth = np.linalg.cholesky(labels.covariance) @ random.normal(size=(len(root), 20_000))
+    prior = expected_labels(table.factor, table.features, explained=7.0, mean=30.0)
+    assert np.trace(prior) == pytest.approx(37.0)
+    root = np.tril(random.normal(size=prior.shape))
+    truth = np.linalg.cholesky(prior) @ random.normal(size=(len(root), 20_000))
     seen = truth + root @ random.normal(size=truth.shape)
-    together = labels.covariance + root @ root.T
-    missed = labels.covariance @ np.linalg.solve(together, seen) - truth
-    assert labels.posterior_error(root) == pytest.approx(
+    together = prior + root @ root.T
+    missed = prior @ np.linalg.solve(together, seen) - truth
+    assert posterior_error(prior, root) == pytest.approx(
         np.square(missed).sum(axis=0).mean(), rel=0.03
     )

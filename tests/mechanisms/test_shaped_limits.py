@@ -14,18 +14,14 @@ import pytest
 from labeldp.errors import InputError
 from labeldp.exact.row_norms import Weights
 from labeldp.mechanisms import shaped_flag
+from labeldp.mechanisms.noise_claim import GAUSSIAN, NOISE_LAWS, RADIAL, choose_noise as choose
 from labeldp.mechanisms.shaped_flag import (
-    GAUSSIAN,
-    NOISE_LAWS,
-    RADIAL,
-    NoiseSpread,
     ShapedFlag,
     ShapedFlagClaim,
-    _product_size as _sizes,
-    check_weighted_design as _check_design,
-    choose_noise as choose,
     published_weights,
+    shrunken_error,
 )
+from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import Person
 from labeldp.release.files import Release
 from tests.mechanisms.cases import SHAPED, forged_claim, small_plan
@@ -33,8 +29,7 @@ from tests.tables import source
 
 MECHANISM = ShapedFlag()
 check, untested = MECHANISM.check, MECHANISM.not_checked
-_check_error, _check_reach = MECHANISM._check_stated_error, MECHANISM._check_reach
-_check_residual = MECHANISM._check_residual
+_check_error, _check_residual = MECHANISM._check_stated_error, MECHANISM._check_residual
 
 Reals = Any
 TOO_LARGE = "aggregates.parquet has labels larger than those in the range can make them"
@@ -104,15 +99,6 @@ def test_a_residual_is_published_if_and_only_if_there_is_noise_on_it() -> None:
 # --- the size of labels, and what weights say ----------------------------------------------
 
 
-@pytest.mark.parametrize(("value", "fine"), [(699.5, True), (700.5, False), (-700.5, False)])
-def test_labels_are_no_larger_than_their_weights_and_noise_allow(value: float, fine: bool) -> None:
-    """100 rows of weights up to 1/2 and labels up to 6, and a hundred deviations of 4."""
-    shown: Any = SimpleNamespace(label_chunks=lambda: iter([np.array([1.0, 2.0]), [value]]))
-    assert list(_check_reach(shown, claim())) == ([] if fine else [TOO_LARGE])
-    flipped = replace(claim(), label_range=(-6.0, 2.0))
-    assert list(_check_reach(shown, flipped)) == ([] if fine else [TOO_LARGE])
-
-
 def weighed() -> tuple[Weights, Reals]:
     """A lower triangle C, and a G so that C·G·Cᵀ has eigenvalues 1, 2 and 4."""
     lower = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [3.0, 1.0, -4.0]])
@@ -168,44 +154,6 @@ def test_features_and_weights_belong_together_to_the_last_digits() -> None:
         assert errors(other, weights) == [APART]
 
 
-def test_what_rounding_is_a_share_of_counts_every_term_as_positive() -> None:
-    """|C|·|G|·|C|ᵀ, with both halves of a G that is not symmetric in the last digits."""
-    weights, gram = weighed()
-    lean = gram + np.triu(np.full((3, 3), 1e-3), 1)
-    size = np.abs(weights.matrix) @ np.maximum(np.abs(lean), np.abs(lean).T)
-    size = size @ np.abs(weights.matrix).T
-    assert _sizes(weights.matrix @ lean, weights.matrix) == pytest.approx(size, rel=1e-12)
-
-
-class Sums:
-    """Exact sums of three columns."""
-
-    def __init__(self, whole: Reals) -> None:
-        self.whole = whole
-
-    def exact(self, kept: tuple[int, ...]) -> Reals:
-        return self.whole[np.ix_(kept, kept)]
-
-
-def test_features_are_those_of_the_table_to_the_last_digits() -> None:
-    told = ["aggregates.parquet has features that are not those of the table, weighed as it says"]
-    weights = Weights((0, 1), np.array([[1 / 3, 0.0], [-1 / 7, 1 / 9]]))
-    whole = np.array([[10**9, -3], [-3, 10**6]], dtype=object)
-    exact = [
-        [sum(mpmath.mpf(c) * int(g) for c, g in zip(row, column, strict=True)) for column in whole]
-        for row in weights.matrix.tolist()
-    ]
-    design = np.array(exact, dtype=np.float64)
-    sums: Any = Sums(whole)
-    assert not list(_check_design(design, weights, sums))
-    for row in range(2):
-        for column in range(2):
-            for by in (1e-13, -1e-13):
-                other = design.copy()
-                other[row, column] += by * max(1.0, abs(design[row, column]))
-                assert list(_check_design(other, weights, sums)) == told
-
-
 # --- a release -----------------------------------------------------------------------------
 
 
@@ -238,9 +186,44 @@ def test_an_intercept_is_where_the_certificate_says(released: Release) -> None:
 def test_weights_of_another_number_of_rows_are_not_square(released: Release) -> None:
     table = released.files["weights"]
     short = replace(released, files={"weights": table.slice(0, table.num_rows - 1)})
-    assert published_weights(short) is None
     assert list(check(short)) == ["weights.parquet is not square"]
-    assert published_weights(released) is not None
+
+
+def with_column(release: Release, place: int, values: Reals) -> Release:
+    """The release with other numbers in one column of its aggregates."""
+    table = release.table
+    return replace(release, table=table.set_column(place, table.schema.field(place), [values]))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_labels_are_no_larger_than_their_weights_and_noise_allow(
+    released: Release, sign: int
+) -> None:
+    """n·L·max|y| and a hundred deviations, to the step of the grid."""
+    made = MECHANISM.claim_from_json(released.certificate)
+    step = math.ldexp(1.0, released.certificate["numerics"]["grid_exponent"])
+    largest = max(map(abs, made.label_range))
+    most = math.floor((made.rows * made.length * largest + 100 * made.noise_std) / step) * step
+    place = released.table.num_columns - 1
+    for value, found in ((most, False), (most + step, True)):
+        labels = released.labels.copy()
+        labels[0] = sign * value
+        assert (TOO_LARGE in check(with_column(released, place, labels))) is found
+
+
+def test_features_are_those_of_the_table_to_the_last_digits(released: Release) -> None:
+    told = ["aggregates.parquet has features that are not those of the table, weighed as it says"]
+    engine, data = LocalEngine(1), source(400)
+    assert not list(MECHANISM.check_features(released, data, engine))
+    weights, scales = published_weights(released).matrix, released.features.kept_scales
+    design = np.concatenate([part for part, _ in released.chunks()])
+    gram = np.linalg.solve(weights, design / scales)
+    size = np.abs(weights) @ np.abs(gram) * scales
+    for row, column in ((0, 0), (2, 1)):
+        values = design[:, column].copy()
+        values[row] += 1e-12 * size[row, column]
+        other = with_column(released, column, values)
+        assert list(MECHANISM.check_features(other, data, engine)) == told
 
 
 def test_what_a_check_cannot_see_is_said(released: Release) -> None:
@@ -328,8 +311,6 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
 ) -> None:
     """Of b ~ N(0, τ) seen with noise ν: τν/(τ+ν) in every direction, the mean's prior its own."""
     monkeypatch.setattr(shaped_flag, "LARGE", 1 if large else 100)
-    spread = NoiseSpread(2.0 * np.eye(4), 4.0 * np.eye(4))
-    assert spread.directions == 4.0
     made = claim(intercept=intercept, trace=3.0)
     noise, slopes = made.excess / 4, 3 if intercept else 4
     assert made.excess == pytest.approx(8.0**2 * 3)
@@ -337,4 +318,4 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
     missed = slopes * prior * noise / (prior + noise)
     if intercept:
         missed += free * noise / (free + noise)
-    assert spread.shrunken_error(made, 0.7) == pytest.approx(missed / 100)
+    assert shrunken_error(2.0 * np.eye(4), made, 0.7) == pytest.approx(missed / 100)

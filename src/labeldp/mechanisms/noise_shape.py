@@ -7,22 +7,26 @@ The problem
 
         minimise tr S  subject to  u_iᵀS⁻¹u_i ≤ 1 for every row i.
 
-The dual (`noise_shape_dual.py`)
-    max over weights p on rows of (tr M^½)², M = Σ p_i u_i u_iᵀ. Any p gives a lower bound of the
-    optimum, and any M a feasible S after scaling.
+The dual, over weights p_i on rows and p_0 on the uniform measure over all n rows
+        maximise (tr M^½)²,  M = Σ p_i u_i u_iᵀ + (p_0/n)·I;  then S = M^½·max_i g_i,
+        g_i = u_iᵀM^{-½}u_i.
+
+    p_0 keeps M regular; p_0 = 1 is isotropic noise. With T = tr M^½ every Σ p_i g_i = T, and p is
+    optimal where no g_i exceeds T. A step multiplies every weight by a power of g_i/T; the square
+    is known to ascend, the cube takes two thirds of the steps on every table tried. Any p gives a
+    lower bound of the optimum (weak duality), and any M an S that is feasible for these rows, so
+    nothing rests on convergence.
 
 The steps: an active-set method, since all rows together do not fit a dense solver
     1. Isotropic noise, C = R⁻ᵀ, is the first candidate: the result is never worse (`_Search`).
-    2. Solve the problem on a few rows: those of largest norm, and a sample (`Strategy.propose`).
+    2. Solve the dual on a few rows: those of largest norm, and a sample (`FullStrategy.propose`;
+       for wide tables `DiagonalStrategy.propose`).
     3. A pass over all rows measures the true maximum of ‖C x_i‖, which certifies the trace of
        this C, and returns the rows that violate the constraint (`_Search._candidate`).
     4. They join the active rows; repeat until few violate it or nothing is gained
        (`_Search.optimize`).
-    The C of least *certified* trace is kept.
-
-The certificate gap
-    trace/bound ≥ 1 says how far from optimal the kept C is at most. It is no part of the privacy
-    claim.
+    The C of least *certified* trace is kept. Its gap, trace/bound ≥ 1, says how far from optimal
+    it is at most.
 
 Privacy: nothing here reads labels, and no guarantee rests on it. The sensitivity L is measured
 on the C that is published, whatever it is (`exact/row_norms.py`). Nor does anything depend on
@@ -33,8 +37,8 @@ A ridge (theory §12)
     Least squares counts noise in every direction alike. A fit with a penalty λ·‖r‖² on its
     coefficients keeps of noise in b only what W = (I + λ·R⁻ᵀR⁻¹)⁻¹ leaves, so tr(WS) should be
     least. With R'ᵀR' = XᵀX + λI in place of XᵀX that is the same problem: rows become
-    u' = R'⁻ᵀx, C = S'^{-½}R'⁻ᵀ and tr S' = tr(WS), but Σ u'u'ᵀ = W, no longer I. The constant is
-    not penalised.
+    u' = R'⁻ᵀx, C = S'^{-½}R'⁻ᵀ and tr S' = tr(WS), but Σ u'u'ᵀ = W, no longer I, and so is the
+    uniform measure's part of M. The constant is not penalised.
 """
 
 from __future__ import annotations
@@ -42,21 +46,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from labeldp.exact.cholesky import LARGE, VerifiedCholesky, ridge_cholesky
+from labeldp.exact.cholesky import LARGE, ROUNDOFF, VerifiedCholesky, ridge_cholesky
 from labeldp.exact.row_norms import RowNorms, Weights
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.noise_shape_dual import (
-    RowMixture,
-    leverage_mixture,
-    lower_bound,
-    solve_dual,
-)
 
 Array = NDArray[np.float64]
 ScanRows = Callable[[Weights, int, int, float], RowNorms]
@@ -78,17 +77,16 @@ _CONVERGED, _ROUNDS_TO_CONVERGE = 0.01, 2
 """Converged: no row is longer by more than this, in this round or a later one."""
 _ENOUGH, _WIDE_ENOUGH, _VERY_WIDE_ENOUGH, _WIDE = 1.04, 1.08, 1.15, 300
 """The gap at which no further pass is worth its time; from so many columns on a step is dear."""
-
 _LEAST_UNIFORM = (0.03, 0.003, 1e-4)
 """Least weight of the uniform measure, by round: few rows must not speak for all at first."""
 _TOLERANCE = (0.04, 0.02, 0.015, 0.01)
 """By how much active rows may violate the constraint, by round."""
 _LEAST_PRIOR = (0.03, 0.01, 0.003, 0.001)
 """Share of independently drawn levels in a diagonal shape, by round."""
-_STEPS, _LEAST_STEPS, _CHEAP_STEPS = 40, 4, 80
+_STEPS, _LEAST_STEPS, _DIAGONAL_STEPS = 40, 4, 80
 _WORK = 8e10
 """Floating-point operations of a round: some 3 s on two cores."""
-_RESOLVES = 2
+_SOLUTIONS = 2
 """Solutions between two passes, each with the reserve rows that violate the one before."""
 _NEW_SHARE = 0.2
 """Share of the dual weight that rows from a pass get."""
@@ -98,7 +96,14 @@ _INSURED_ROWS = 50.0
 _SPARSE = 0.02
 """Share of nonzero entries up to which rows are multiplied as sparse ones."""
 _IDLE, _LOW = 1e-4, 0.9
-"""Rows are dropped with less than this of the mean weight and of the largest norm."""
+"""Rows are dropped with less than this of the mean weight and of the largest g."""
+_DROP_AFTER = 4
+"""Steps after which such rows are dropped."""
+_FIRST_POWER, _POWER = 2.0, 3.0
+_EIGENVALUE_FLOOR = 1e-15
+"""Least eigenvalue of M, relative to the largest: M^{-½} must stay finite."""
+_UNIFORM_SHARES = np.linspace(0.0, 1.0, 41)
+"""Shares of the uniform measure of which `lower_bound` takes the best."""
 
 
 @dataclass(frozen=True)
@@ -141,15 +146,12 @@ def optimize_noise_shape(
     With a ridge (of at most `FULL_COLUMNS` columns) it is the C for fits that shrink so; its
     trace, that of least squares, is larger.
     """
-    import scipy.linalg  # noqa: F401  (the limit on threads holds for libraries loaded by then)
-
     keep = min(2000, max(1000, 5 * cholesky.rank))
     with threadpool_limits(1, "blas"):
         if not ridge:
             return _Search(cholesky, features, scan_rows, keep).run()
-        ridged = RidgeWhitening.of(cholesky, features, ridge)
-        search = _Search(ridged.cholesky, features, scan_rows, keep, ridged.second_moment)
-        best = search.run()
+        ridged, second_moment = ridge_whitening(cholesky, features, ridge)
+        best = _Search(ridged, features, scan_rows, keep, second_moment).run()
         trace = float(np.square(best.weights.noise_root(cholesky)).sum())
     trace *= best.length**2 * (1 + cholesky.error_bound)
     return replace(best, trace=trace, ridge=ridge)
@@ -216,7 +218,7 @@ class _Search:
             # Of half the length, so that L lies in [½, 1) mostly without further scaling, and
             # what the pass measured holds for C as it is published.
             proposal = strategy.propose(number) / 2
-            candidate, norms = self._candidate(proposal, 0.25, strategy.kind, 4 * strategy.trace())
+            candidate, norms = self._candidate(proposal, 0.25, strategy.kind, 4 * strategy.trace)
             if strategy.kind == FULL:
                 self._raise_bound(strategy)
             self.best = min(self.best, candidate, key=lambda one: one.objective)
@@ -265,22 +267,11 @@ class _Search:
         return np.asarray(np.ldexp(rows, -self._cholesky.exponents))
 
 
-class Strategy(Protocol):
-    """Proposes C for scaled codes x·2**-e, and is told which rows violate the constraint."""
-
-    kind: str
-
-    def propose(self, number: int) -> Array:
-        """Return a lower triangular C of round `number`, of length 1 on the active rows."""
-
-    def add_rows(self, rows: Array, reserve: Array) -> None:
-        """Take in rows that a pass with that C found, as scaled codes, and some in reserve."""
-
-    def trace(self) -> float:
-        """Return tr S of that C, before it is rounded."""
-
-    def bound(self) -> float:
-        """Return a lower bound of the trace of every shape, from the present dual weights."""
+# ---- strategies
+#
+# `propose` returns a lower triangular C for scaled codes x·2**-e, of length 1 on the active rows;
+# `trace` is then tr S before rounding. `add_rows` gets rows that a pass with that C has kept.
+# `bound` returns a lower bound of the trace of every shape.
 
 
 class FullStrategy:
@@ -306,11 +297,11 @@ class FullStrategy:
         self._mixture = leverage_mixture(white, _LEAST_UNIFORM[0], second_moment)
         self._reserve = rows[:0] if reserve is None else _multiply(reserve, cholesky.inverse)
         self._root = self._weights = np.empty((0, 0))
-        self._bound = self._trace = 0.0
+        self._bound = self.trace = 0.0
 
     def propose(self, number: int) -> Array:
         """Solve, and again as long as rows of the reserve violate the solution."""
-        for turn in range(number, number + _RESOLVES):
+        for turn in range(number, number + _SOLUTIONS):
             self._solve(turn)
             if not self._activate_reserve(1 + _by_round(_TOLERANCE, turn)):
                 break
@@ -331,12 +322,12 @@ class FullStrategy:
             least_uniform=_by_round(_LEAST_UNIFORM, number),
         )
         self._mixture, self._bound = solution.mixture, max(self._bound, solution.bound)
-        covariance = insure_mean(solution.covariance(), self._mean, self._cholesky.rows)
-        self._trace = float(np.trace(covariance))
+        covariance = insure_mean(solution.covariance, self._mean, self._cholesky.rows)
+        self.trace = float(np.trace(covariance))
         self._root = np.asarray(np.linalg.cholesky(covariance), np.float64)
 
     def _activate_reserve(self, most: float) -> bool:
-        """Let reserve rows with u'S⁻¹u > 1 join, if one exceeds `most`."""
+        """Let reserve rows with uᵀS⁻¹u > 1 join, if one exceeds `most`."""
         if not len(self._reserve):
             return False
         norms = self._squared_norms(self._reserve)
@@ -366,9 +357,6 @@ class FullStrategy:
         self._mixture = _with_rows(self._mixture, white[chosen], norms[chosen])
         more = _multiply(reserve, self._cholesky.inverse)
         self._reserve = np.concatenate([self._reserve, more])
-
-    def trace(self) -> float:
-        return self._trace
 
     def bound(self) -> float:
         return self._bound
@@ -405,7 +393,13 @@ class DiagonalStrategy:
         self._block = np.asarray(flipped[::-1, ::-1].T, np.float64)
         self._costs = np.square(cholesky.inverse).sum(axis=0)
         self._costs[self._numbers] = 1.0
-        self._mean_squares = self._table_mean_squares()
+        # The mean square of every coordinate over all rows of the table.
+        scaled = np.ldexp(cholesky.gram.astype(np.float64), -cholesky.exponents)
+        scaled = np.ldexp(scaled.T, -cholesky.exponents)
+        squares = np.diagonal(scaled).copy()
+        inner = scaled[np.ix_(self._numbers, self._numbers)]
+        squares[self._numbers] = ((self._block @ inner) * self._block).sum(axis=1)
+        self._mean_squares = np.asarray(squares / cholesky.rows)
         self._prior = self._mean_squares.copy()
         kept = np.array(cholesky.kept)
         for block in features.category_blocks:
@@ -414,17 +408,7 @@ class DiagonalStrategy:
                 self._prior[here] = self._costs[here] / self._costs[here].sum()
         share = (1 - _LEAST_UNIFORM[0]) / len(rows)
         self._mixture = RowMixture(rows, np.full(len(rows), share), _LEAST_UNIFORM[0])
-        self._diagonal = np.ones(cholesky.rank)
-
-    def _table_mean_squares(self) -> Array:
-        """Return the mean square of every coordinate over all rows of the table."""
-        cholesky = self._cholesky
-        scaled = np.ldexp(cholesky.gram.astype(np.float64), -cholesky.exponents)
-        scaled = np.ldexp(scaled.T, -cholesky.exponents)
-        squares = np.diagonal(scaled).copy()
-        inner = scaled[np.ix_(self._numbers, self._numbers)]
-        squares[self._numbers] = ((self._block @ inner) * self._block).sum(axis=1)
-        return np.asarray(squares / cholesky.rows)
+        self._diagonal, self.trace = np.ones(cholesky.rank), 0.0
 
     def _coordinates(self, rows: Array) -> Array:
         moved = rows.copy()
@@ -436,7 +420,7 @@ class DiagonalStrategy:
         prior = _by_round(_LEAST_PRIOR, number)
         squares = np.square(self._coordinates(mixture.rows))
         weights, uniform = mixture.weights, mixture.uniform
-        for _ in range(_CHEAP_STEPS):
+        for _ in range(_DIAGONAL_STEPS):
             moments = weights @ squares + uniform * self._mean_squares
             diagonal = np.sqrt(self._costs / (moments + prior * (self._prior - moments)))
             total = float(diagonal @ moments)
@@ -456,6 +440,7 @@ class DiagonalStrategy:
             share = _insurance(self._cholesky.rows)
             self._diagonal *= 1 - share
             self._diagonal[0] += share
+        self.trace = float((self._costs / self._diagonal).sum())
         roots = np.sqrt(self._diagonal)
         matrix = np.diag(roots)  # diag(√a)·B
         matrix[np.ix_(self._numbers, self._numbers)] = roots[self._numbers][:, None] * self._block
@@ -466,12 +451,12 @@ class DiagonalStrategy:
         longer = norms > 1.0
         self._mixture = _with_rows(self._mixture, rows[longer], norms[longer])
 
-    def trace(self) -> float:
-        return float((self._costs / self._diagonal).sum())
-
     def bound(self) -> float:
         white = _multiply(self._mixture.rows, self._cholesky.inverse)
         return lower_bound(white, self._mixture.weights, self._cholesky.rows)
+
+
+Strategy = FullStrategy | DiagonalStrategy
 
 
 def mean_direction(cholesky: VerifiedCholesky, features: FeatureMap) -> Array | None:
@@ -510,15 +495,11 @@ def _multiply(rows: Array, matrix: Array) -> Array:
     """Return matrix·x of every row x; one-hot rows of a wide table are multiplied as sparse."""
     if len(matrix) < LARGE or np.count_nonzero(rows) > _SPARSE * rows.size:
         return np.asarray(rows @ matrix.T)
-    from scipy.sparse import csr_array
-
     return np.asarray(csr_array(rows) @ matrix.T)
 
 
 def _solve_lower(root: Array, columns: Array) -> Array:
     """Return K⁻¹·columns of a lower triangle K."""
-    from scipy.linalg import solve_triangular
-
     return np.asarray(solve_triangular(root, columns, lower=True))
 
 
@@ -537,53 +518,215 @@ def _by_round(values: tuple[float, ...], number: int) -> float:
     return values[min(number, len(values) - 1)]
 
 
-@dataclass(frozen=True)
-class RidgeWhitening:
-    """The factor R' of XᵀX + λI, and W = Σ u'u'ᵀ over all rows in its coordinates."""
-
-    cholesky: VerifiedCholesky
-    second_moment: Array = field(repr=False)
-
-    @classmethod
-    def of(cls, cholesky: VerifiedCholesky, features: FeatureMap, size: float) -> RidgeWhitening:
-        """`size` is λ over the mean eigenvalue of XᵀX without the mean."""
-        slopes = _slopes(cholesky, features)
-        mean_eigenvalue = float(np.square(slopes).sum()) / max(1, slopes.shape[1])
-        penalties = size * mean_eigenvalue / _units(cholesky, features) ** 2
-        penalties[: _constants(features)] = 0.0
-        ridged = ridge_cholesky(cholesky, penalties)
-        root = ridged.inverse @ cholesky.lower
-        return cls(ridged, np.asarray(root @ root.T))
+# ---- the dual on some rows
 
 
 @dataclass(frozen=True)
-class ExpectedLabels:
-    """A prior for labels nobody has seen, to decide whether a ridge pays; no label is read.
+class RowMixture:
+    """Dual weights p of some rows and p_0 of the uniform measure; they add up to 1."""
 
-    The explained part b is N(0, v0·q0q0ᵀ + τ·(BBᵀ)^½), B the columns without the mean: between
-    coefficients of one size, BBᵀ, and directions of one size, I.
-    """
+    rows: Array = field(repr=False)
+    """u_i, one row each."""
+    weights: Array = field(repr=False)
+    uniform: float
+    second_moment: Array | None = field(default=None, repr=False)
+    """W = Σ u_i u_iᵀ over all rows of the table; None: the identity."""
+
+    def take(self, chosen: NDArray[np.bool_]) -> RowMixture:
+        """Return these rows alone, with all the weight."""
+        return replace(self, rows=self.rows[chosen], weights=self.weights[chosen]).normalized()
+
+    def heaviest(self, count: int) -> RowMixture:
+        """Return the rows of largest weight."""
+        if len(self.weights) <= count:
+            return self
+        chosen = np.zeros(len(self.weights), dtype=bool)
+        chosen[np.argsort(-self.weights, kind="stable")[:count]] = True
+        return self.take(chosen)
+
+    def joined(self, rows: Array, excess: Array, share: float) -> RowMixture:
+        """Add rows, which get this share of the weight in proportion to `excess`."""
+        weights = np.concatenate([(1 - share) * self.weights, share * excess / excess.sum()])
+        together, uniform = np.concatenate([self.rows, rows]), (1 - share) * self.uniform
+        return replace(self, rows=together, weights=weights, uniform=uniform).normalized()
+
+    def normalized(self) -> RowMixture:
+        """Return the same with weights that add up to 1."""
+        total = float(self.weights.sum()) + self.uniform
+        return replace(self, weights=self.weights / total, uniform=self.uniform / total)
+
+
+def leverage_mixture(rows: Array, uniform: float, second_moment: Array | None = None) -> RowMixture:
+    """Return weights in proportion to the leverage: where a search starts."""
+    leverage = np.square(rows).sum(axis=1)
+    weights = (1 - uniform) * leverage / leverage.sum()
+    return RowMixture(rows, weights, uniform, second_moment).normalized()
+
+
+@dataclass(frozen=True)
+class DualSolution:
+    """The best S found, and the mixture that the next search may start from."""
 
     covariance: Array = field(repr=False)
+    trace: float
+    """tr S, feasible for the rows that were given."""
+    bound: float
+    """No S that is feasible for all rows of the table has less."""
+    mixture: RowMixture = field(repr=False)
+
+
+def solve_dual(
+    start: RowMixture, table_rows: int, *, steps: int, tolerance: float, least_uniform: float
+) -> DualSolution:
+    """Take multiplicative steps until no g_i exceeds T by more than `tolerance`.
+
+    Fewer rows than columns span a subspace, and M is (p_0/n)·I outside it: then all work is in the
+    subspace. That keeps very wide tables tractable: a low-rank correction of isotropic noise.
+    """
+    basis = None
+    if start.second_moment is None and start.rows.shape[0] < start.rows.shape[1]:
+        basis = np.asarray(np.linalg.qr(start.rows.T)[0])
+    mixture = start if basis is None else replace(start, rows=start.rows @ basis)
+    missing = start.rows.shape[1] - mixture.rows.shape[1]
+    kept, best, bound = np.arange(len(start.weights)), None, 0.0
+    for step in range(steps):
+        point = _DualPoint.at(mixture, table_rows, missing)
+        bound = max(bound, point.bound)
+        if best is None or point.trace < best[0].trace:
+            best = point, mixture, kept
+        if point.excess <= tolerance:
+            break
+        power = _FIRST_POWER if step == 0 else _POWER
+        weights = mixture.weights * point.ratios**power
+        uniform = max(least_uniform, mixture.uniform * point.uniform_ratio**power)
+        mixture = replace(mixture, weights=weights, uniform=uniform).normalized()
+        if step >= _DROP_AFTER:
+            idle = (mixture.weights < _IDLE * mixture.weights.mean()) & (point.ratios < _LOW)
+            mixture, kept = mixture.take(~idle), kept[~idle]
+    assert best is not None  # at least one step
+    point, mixture, kept = best
+    largest = point.trace / point.total  # max_i g_i
+    covariance = (point.vectors * (largest * point.roots)) @ point.vectors.T
+    if basis is not None:
+        outside = largest * point.outside
+        covariance[np.diag_indices_from(covariance)] -= outside
+        covariance = basis @ covariance @ basis.T
+        covariance[np.diag_indices_from(covariance)] += outside
+    mixture = replace(mixture, rows=start.rows[kept])
+    return DualSolution(np.asarray(covariance), point.trace, bound, mixture)
+
+
+def lower_bound(rows: Array, weights: Array, table_rows: int) -> float:
+    """Return (tr M^½)² of these weights, a lower bound like `DualSolution.bound`.
+
+    The uniform measure only shifts eigenvalues, so the best share of it comes for free.
+    """
+    halves = rows * np.sqrt(weights / weights.sum())[:, None]
+    eigenvalues = np.linalg.eigvalsh(halves.T @ halves)  # with itself: half the work
+    return max(
+        _safe_bound((1 - share) * eigenvalues + share / table_rows, 0.0)
+        for share in _UNIFORM_SHARES
+    )
+
+
+@dataclass(frozen=True)
+class _DualPoint:
+    """M at some weights."""
+
+    total: float
+    """T = tr M^½."""
+    roots: Array
+    vectors: Array
+    outside: float
+    """Eigenvalues and eigenvectors of M^½ in the span, and its eigenvalue outside."""
+    ratios: Array
+    uniform_ratio: float
+    """g_i/T, and that of the uniform measure."""
+    bound: float
+
+    @property
+    def excess(self) -> float:
+        """How far the largest g exceeds T, relative."""
+        return max(float(self.ratios.max()), self.uniform_ratio) - 1.0
+
+    @property
+    def trace(self) -> float:
+        """tr S of S = M^½·max g."""
+        return self.total**2 * (1.0 + self.excess)
 
     @classmethod
-    def of(
-        cls, cholesky: VerifiedCholesky, features: FeatureMap, *, explained: float, mean: float
-    ) -> ExpectedLabels:
-        """Sums of squares over all rows: of what columns explain, and of the mean."""
-        slopes, first = _slopes(cholesky, features), _constants(features)
-        vectors, values, _ = np.linalg.svd(slopes, full_matrices=False)
-        size = explained / values.sum() if values.any() else 0.0
-        whole = np.zeros((cholesky.rank, cholesky.rank))
-        whole[first:, first:] = (vectors * (size * values)) @ vectors.T
-        whole[:first, :first] = mean
-        return cls(whole)
+    def at(cls, mixture: RowMixture, table_rows: int, missing: int) -> _DualPoint:
+        rows, second_moment = mixture.rows, mixture.second_moment
+        matrix = (rows * mixture.weights[:, None]).T @ rows
+        if second_moment is None:
+            least = mixture.uniform / table_rows
+            matrix[np.diag_indices_from(matrix)] += least
+        else:
+            least = 0.0
+            matrix = matrix + second_moment * (mixture.uniform / table_rows)
+        eigenvalues, vectors = np.linalg.eigh(matrix)
+        floor = max(least, _EIGENVALUE_FLOOR * eigenvalues[-1])
+        roots = np.sqrt(np.maximum(eigenvalues, floor))
+        outside = least**0.5
+        total = float(roots.sum()) + missing * outside
+        values = np.square((rows @ vectors) / np.sqrt(roots)).sum(axis=1)
+        if second_moment is None:
+            spread = 1 / roots
+        else:
+            spread = ((second_moment @ vectors) * vectors).sum(axis=0) / roots
+        mean = (float(spread.sum()) + (missing / outside if missing else 0.0)) / table_rows
+        bound = _safe_bound(eigenvalues, missing * outside)
+        return cls(total, roots, vectors, outside, values / total, mean / total, bound)
 
-    def posterior_error(self, root: Array) -> float:
-        """Return the expected error of the posterior mean for noise of covariance root·rootᵀ."""
-        noise = root @ root.T
-        left = np.linalg.solve(self.covariance + noise, self.covariance)
-        return float((noise * left).sum())
+
+def _safe_bound(eigenvalues: Array, more: float) -> float:
+    """Return (tr M^½)² rounded down: eigenvalues are off by a few roundings of the largest."""
+    error = 4 * (len(eigenvalues) + 8) * ROUNDOFF * eigenvalues[-1]
+    total = float(np.sqrt(np.maximum(eigenvalues - error, 0.0)).sum()) + more
+    return total**2 * (1 - 1e-12)
+
+
+# ---- a ridge
+
+
+def ridge_whitening(
+    cholesky: VerifiedCholesky, features: FeatureMap, size: float
+) -> tuple[VerifiedCholesky, Array]:
+    """Return the factor R' of XᵀX + λI, and W = Σ u'u'ᵀ over all rows in its coordinates.
+
+    `size` is λ over the mean eigenvalue of XᵀX without the mean.
+    """
+    slopes = _slopes(cholesky, features)
+    mean_eigenvalue = float(np.square(slopes).sum()) / max(1, slopes.shape[1])
+    penalties = size * mean_eigenvalue / _units(cholesky, features) ** 2
+    penalties[: _constants(features)] = 0.0
+    ridged = ridge_cholesky(cholesky, penalties)
+    root = ridged.inverse @ cholesky.lower
+    return ridged, np.asarray(root @ root.T)
+
+
+def expected_labels(
+    cholesky: VerifiedCholesky, features: FeatureMap, *, explained: float, mean: float
+) -> Array:
+    """Return the prior covariance of labels nobody has seen, to decide whether a ridge pays.
+
+    The explained part b is N(0, v0·q0q0ᵀ + τ·(BBᵀ)^½), B the columns without the mean: between
+    coefficients of one size, BBᵀ, and directions of one size, I. `explained` and `mean` are sums of
+    squares over all rows: of what columns explain, and of the mean. No label is read.
+    """
+    first = _constants(features)
+    vectors, values, _ = np.linalg.svd(_slopes(cholesky, features), full_matrices=False)
+    size = explained / values.sum() if values.any() else 0.0
+    covariance = np.zeros((cholesky.rank, cholesky.rank))
+    covariance[first:, first:] = (vectors * (size * values)) @ vectors.T
+    covariance[:first, :first] = mean
+    return covariance
+
+
+def posterior_error(prior: Array, root: Array) -> float:
+    """Return the expected error of the posterior mean for noise of covariance root·rootᵀ."""
+    noise = root @ root.T
+    return float((noise * np.linalg.solve(prior + noise, prior)).sum())
 
 
 def _constants(features: FeatureMap) -> int:

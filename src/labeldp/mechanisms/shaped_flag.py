@@ -4,18 +4,6 @@ The release is Z = C·XᵀX and t = C·Xᵀy + noise for a public d×d matrix C.
 with the weight c_j·x_i, so that t = Σ_i (C x_i)·y_i + noise. Z holds features only, which are
 public. Least squares on (Z, t) gives the fit with all labels, plus C⁻¹·noise.
 
-Plan (features only)
-    1. summarize the design: exact XᵀX and its verified Cholesky factor         -> summarize_design
-    2. search the C whose noise adds least to the predictions of the fit        -> find_noise_shape
-    3. bound L = max ‖C x_i‖ over all rows, or over persons max Σ‖C x_i‖        -> _sensitivity
-    4. choose the noise law and split the budget between t and the residual     -> choose_noise
-    5. compute the noise that the budget asks for, and forecast the error       -> _price
-    6. use a ridge in the search where shrunken predictions gain by it          -> _choose_shape
-Run (one pass over features and labels)
-    7. exact XᵀX and Xᵀy, and L once more, of the very rows that are summed     -> run
-    8. publish the root of the residual sum of squares with noise               -> residual_root
-    9. publish t = C·Xᵀy + noise, exactly rounded to a public grid              -> aggregate_labels
-
 Privacy: one label that changes by at most Δ moves t by at most Δ·‖C x_i‖ ≤ Δ·L. Noise N(0, s²) on
 each entry is a Gaussian mechanism with μ = ΔL/s; radial noise of scale b, with density
 ∝ exp(−‖x‖/b), has pure ε = ΔL/b. The root of the residual sum of squares moves by at most Δ; it is
@@ -27,7 +15,7 @@ published with noise of its own, and the costs add: μ² for Gaussian noise, ε 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,17 +24,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import chdtri, gammainc
+from scipy.special import gammainc
 from threadpoolctl import threadpool_limits
 
-from labeldp.accounting.compose import compose
-from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.radial import LaplaceProfile, product_quantile, radial_profile
 from labeldp.arrow_util import arrow_numbers, column_numbers
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive
-from labeldp.exact.cholesky import LARGE, ROUNDOFF, VerifiedCholesky, verified_cholesky
+from labeldp.exact.cholesky import LARGE, ROUNDOFF, verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
@@ -61,7 +46,6 @@ from labeldp.mechanisms.base import (
     read_schema,
 )
 from labeldp.mechanisms.checks import (
-    FAR,
     check_grid,
     check_label_exponent,
     check_numbers,
@@ -71,12 +55,19 @@ from labeldp.mechanisms.description import Description, Document, Note, describe
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL, check_scatter, check_values
-from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
+from labeldp.mechanisms.noise_claim import (
+    NOISE_LAWS,
+    NoiseClaim,
+    SumNoise,
+    choose_noise,
+    noise_claim_fields,
+)
 from labeldp.mechanisms.noise_shape import (
     FULL_COLUMNS,
-    ExpectedLabels,
     NoiseCovariance,
+    expected_labels,
     optimize_noise_shape,
+    posterior_error,
 )
 from labeldp.mechanisms.options import (
     AUTO,
@@ -89,7 +80,7 @@ from labeldp.mechanisms.options import (
 )
 from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import GAUSSIANS, FloorOutcome, Person
+from labeldp.release.certificate import FloorOutcome, Person
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import (
     AGGREGATES,
@@ -108,150 +99,14 @@ if TYPE_CHECKING:
 Reals = NDArray[np.float64]
 WEIGHTS = file_name("weights")
 
-# ---- the noise laws
-
-_BUDGET_USED = 1 - 1e-9
-"""A budget is used up to this share, so that rounding never breaks it."""
-
-
-@dataclass(frozen=True)
-class SumNoise:
-    """A noise law for the aggregates, and what each part of a release costs: μ, or ε if radial."""
-
-    name: str
-    symbol: str
-    """Of the cost: μ or ε."""
-    basis: str
-    """Of the guarantee, in the certificate's words."""
-    sampler_description: str
-    is_pure: bool
-    """Whether it spends no δ."""
-    power: float
-    """The costs of two parts add in this power: μ² add, ε add."""
-    budget: Callable[[float, float], float]
-    """(ε, δ) ↦ the whole cost that may be spent; 0 if there is no such guarantee."""
-    profile: Callable[[float, float, int], PrivacyProfile]
-    """(cost of the aggregates, cost of the residual or 0, number of aggregates) ↦ guarantee."""
-    std: Callable[[int], float]
-    """Deviation of the noise on each of so many aggregates, at scale 1."""
-    error_quantile: Callable[[float, int, float], float]
-    """(directions, aggregates, probability) ↦ quantile of the squared error over its mean."""
-    sample: Callable[..., Reals]
-    """(means, bounds of their errors, scale, grid, randomness, exact) ↦ rounded draws."""
-    residual_law: rounded_noise.NoiseLaw
-    """The noise on the residual's root."""
-    residual_std: float
-    """Deviation of that noise at scale 1."""
-    residual_reach: float
-    """Deviations that it exceeds with a chance below 1e-12."""
-
-    def split(self, epsilon: float, delta: float, residual_share: float) -> tuple[float, float]:
-        """Return what the aggregates and the residual may cost within (ε, δ)."""
-        whole, root = self.budget(epsilon, delta) * _BUDGET_USED, 1 / self.power
-        return whole * (1 - residual_share) ** root, whole * residual_share**root
-
-    def total_cost(self, aggregates: float, residual: float) -> float:
-        """Return what both cost together."""
-        return float((aggregates**self.power + residual**self.power) ** (1 / self.power))
-
-    def needed_std(self, reach: float, cost: float, columns: int) -> float:
-        """Return the deviation on each aggregate if all move by at most `reach`; rounded up."""
-        return math.nextafter(self.std(columns) * reach / cost, math.inf)
-
-    def needed_residual_std(self, reach: float, cost: float) -> float | None:
-        """Return the same for the residual's root; None if it is not published."""
-        return math.nextafter(self.residual_std * reach / cost, math.inf) if cost else None
-
-
-def _gaussian_profile(aggregates: float, residual: float, columns: int) -> PrivacyProfile:  # noqa: ARG001
-    return GaussianProfile(math.hypot(aggregates, residual))
-
-
-def _radial_profile(aggregates: float, residual: float, columns: int) -> PrivacyProfile:
-    noise = radial_profile(aggregates, columns)
-    return compose([noise, LaplaceProfile(residual)]) if residual else noise
-
-
-def _gaussian_quantile(directions: float, columns: int, probability: float) -> float:  # noqa: ARG001
-    """Approximate a weighted sum of χ² by one χ² with the same mean and variance."""
-    return float(chdtri(directions, 1 - probability)) / directions
-
-
-def _radial_quantile(directions: float, columns: int, probability: float) -> float:
-    """Return the same times a χ² of d+1 degrees of freedom, which all directions share."""
-    freedom = columns + 1.0
-    return product_quantile(directions, freedom, probability) / (directions * freedom)
-
-
-def _sample_gaussian(
-    mean: Reals,
-    error: Reals,
-    scale: float,
-    grid: int,
-    randomness: Randomness,
-    exact: rounded_noise.Exact,
-) -> Reals:
-    return rounded_noise.sample_rounded(mean, error, (scale, scale), grid, randomness, exact)
-
-
-NOISE_LAWS = {
-    GAUSSIAN: SumNoise(
-        name=GAUSSIAN,
-        symbol="μ",
-        basis="Gaussian mechanism",
-        sampler_description=GAUSSIANS,
-        is_pure=False,
-        power=2.0,
-        budget=largest_mu,
-        profile=_gaussian_profile,
-        std=lambda columns: 1.0,  # noqa: ARG005
-        error_quantile=_gaussian_quantile,
-        sample=_sample_gaussian,
-        residual_law=rounded_noise.NORMAL,
-        residual_std=1.0,
-        residual_reach=FAR,
-    ),
-    RADIAL: SumNoise(
-        name=RADIAL,
-        symbol="ε",
-        basis="radial noise, with delta = 0,",
-        sampler_description="exactly rounded radial noise on a public grid",
-        is_pure=True,
-        power=1.0,
-        budget=lambda epsilon, delta: epsilon,  # noqa: ARG005
-        profile=_radial_profile,
-        # A radial vector of scale b in d dimensions has the variance (d+1)·b² in each.
-        std=lambda columns: math.sqrt(columns + 1),
-        error_quantile=_radial_quantile,
-        sample=rounded_noise.sample_rounded_radial,
-        residual_law=rounded_noise.LAPLACE,
-        residual_std=math.sqrt(2.0),
-        residual_reach=28.0,
-    ),
-}
-
-
-def choose_noise(
-    asked: str, epsilon: float, delta: float, residual_share: float, columns: int
-) -> SumNoise:
-    """Return the law asked for, or with "auto" the one of least variance (step 4)."""
-    possible = [
-        law
-        for law in NOISE_LAWS.values()
-        if asked in (AUTO, law.name) and law.budget(epsilon, delta) > 0
-    ]
-    if not possible:
-        raise InputError(f"{asked} noise has no guarantee with δ = 0; leave `noise` out")
-
-    def std(law: SumNoise) -> float:
-        return law.std(columns) / law.split(epsilon, delta, residual_share)[0]
-
-    return min(possible, key=std)
-
-
 # ---- claim
 
 _UP = 1 + 2.0**-50
+_SHAPE_FIELDS = (
+    "length", "noise_std", "trace", "directions", "gap", "kind", "passes", "residual_noise_std",
+    "noise_law", "ridge",
+)  # fmt: skip
+"""Fields of the claim in the section `shape` of the certificate."""
 
 
 @dataclass(frozen=True)
@@ -350,16 +205,9 @@ class ShapedFlagClaim(NoiseClaim):
         return {
             **self.noise_json(basis, bag_size=self.rows, rank=self.bags),
             "shape": {
-                "length": self.length,
-                "noise_std": self.noise_std,
-                "trace": self.trace,
-                "directions": self.directions,
-                "gap": self.gap,
-                "kind": self.kind,
-                "passes": self.passes,
-                "residual_noise_std": self.residual_noise_std,
-                "noise_law": self.noise_law,
-                **({"ridge": self.ridge} if self.ridge else {}),
+                name: getattr(self, name)
+                for name in _SHAPE_FIELDS
+                if name != "ridge" or self.ridge  # left out if there is none
             },
         }
 
@@ -397,8 +245,9 @@ class PricedShape:
 
     shape: NoiseCovariance
     claim: ShapedFlagClaim
-    spread: NoiseSpread
     design: DesignSummary = field(repr=False)
+    root: Reals = field(repr=False)
+    """K of the noise covariance S = K·Kᵀ, in any unit."""
     explained_ms: float
     """What features are taken to explain, mean square."""
 
@@ -417,53 +266,29 @@ class PricedShape:
     def evenly_ms(self) -> float:
         """What noise adds to shrunken predictions if what is explained is spread evenly."""
         with threadpool_limits(1, "blas"):  # the last digits of LAPACK follow its threads
-            return self.spread.shrunken_error(self.claim, self.explained_ms)
+            return shrunken_error(self.root, self.claim, self.explained_ms)
 
     @cached_property
     def expected_ms(self) -> float:
         """The same if what is explained follows the prior of the fit, which favours columns."""
         claim, design = self.claim, self.design
+        explained, mean = claim.rows * self.explained_ms, claim.rows * claim.width**2 / 12
         with threadpool_limits(1, "blas"):
-            prior = ExpectedLabels.of(
-                design.factor,
-                design.features,
-                explained=claim.rows * self.explained_ms,
-                mean=claim.rows * claim.width**2 / 12,
-            )
-            return prior.posterior_error(claim.noise_std * self.spread.root) / claim.rows
+            prior = expected_labels(design.factor, design.features, explained=explained, mean=mean)
+            return posterior_error(prior, claim.noise_std * self.root) / claim.rows
 
 
-@dataclass(frozen=True)
-class NoiseSpread:
-    """How the covariance S = K·Kᵀ divides the noise between directions, in any unit."""
-
-    root: Reals = field(repr=False)
-    """K."""
-    covariance: Reals = field(repr=False)
-    """S."""
-
-    @classmethod
-    def of(cls, shape: NoiseCovariance, factor: VerifiedCholesky) -> NoiseSpread:
-        root = shape.weights.noise_root(factor)
-        return cls(root, root @ root.T)
-
-    @property
-    def directions(self) -> float:
-        """(tr S)²/tr S²."""
-        trace, squares = np.square(self.root).sum(), np.square(self.covariance).sum()
-        return _twelve_digits(float(trace**2 / squares))
-
-    def shrunken_error(self, claim: ShapedFlagClaim, explained: float) -> float:
-        """Return what noise adds to the mean square of predictions that are shrunk."""
-        # In whitened coordinates the first direction is the mean's if there is an intercept.
-        first, size = int(claim.intercept), claim.excess / np.square(self.root).sum()
-        root = self.root * np.sqrt(size)
-        if len(root) < LARGE:
-            slopes = np.square(np.linalg.svd(root[first:], compute_uv=False))
-        else:  # a tenth of the work, and digits enough for a forecast
-            slopes = size * np.linalg.eigvalsh(self.covariance[first:, first:]).clip(0.0)
-        mean, width = float(np.square(root[:first]).sum()), claim.width
-        return shrunken_ms(slopes.tolist(), mean, rows=claim.rows, width=width, explained=explained)
+def shrunken_error(root: Reals, claim: ShapedFlagClaim, explained: float) -> float:
+    """Return what noise of covariance ∝ K·Kᵀ adds to the mean square of shrunken predictions."""
+    # In whitened coordinates the first direction is the mean's if there is an intercept.
+    first, size = int(claim.intercept), claim.excess / np.square(root).sum()
+    scaled = root * np.sqrt(size)
+    if len(root) < LARGE:
+        slopes = np.square(np.linalg.svd(scaled[first:], compute_uv=False))
+    else:  # a tenth of the work, and digits enough for a forecast
+        slopes = size * np.linalg.eigvalsh((root @ root.T)[first:, first:]).clip(0.0)
+    mean, width = float(np.square(scaled[:first]).sum()), claim.width
+    return shrunken_ms(slopes.tolist(), mean, rows=claim.rows, width=width, explained=explained)
 
 
 def _twelve_digits(value: float) -> float:
@@ -488,7 +313,20 @@ _TRACE_TOLERANCE = 0.01
 
 
 class ShapedFlag(Mechanism):
-    """d sums of all rows with chosen public weights, and noise."""
+    """d sums of all rows with chosen public weights, and noise.
+
+    Plan (features only)
+        1. summarize the design: exact XᵀX and its verified Cholesky factor     -> summarize_design
+        2. search the C whose noise adds least to the predictions of the fit     -> find_noise_shape
+        3. bound L = max ‖C x_i‖ over all rows, or over persons max Σ‖C x_i‖     -> _sensitivity
+        4. choose the noise law and split the budget between t and the residual  -> choose_noise
+        5. compute the noise that the budget asks for, and forecast the error    -> _price
+        6. use a ridge in the search where shrunken predictions gain by it       -> _choose_shape
+    Run (one pass over features and labels)
+        7. exact XᵀX and Xᵀy, and L once more, of the very rows that are summed  -> run
+        8. publish the root of the residual sum of squares with noise            -> residual_root
+        9. publish t = C·Xᵀy + noise, exactly rounded to a public grid           -> aggregate_labels
+    """
 
     name = "shaped-flag"
     title = "d sums of all rows with chosen public weights, and noise"
@@ -573,7 +411,8 @@ class ShapedFlag(Mechanism):
         noise = choose_noise(options.noise, *budget, columns)
         aggregate_cost, residual_cost = noise.split(*budget)
         with engine.progress("spread of the noise", None), threadpool_limits(1, "blas"):
-            spread = NoiseSpread.of(shape, design.factor)
+            root = shape.weights.noise_root(design.factor)
+            trace, squares = np.square(root).sum(), np.square(root @ root.T).sum()
         length, person = self._sensitivity(shape, design.features, source, engine)
         longer = (length / shape.length) ** 2
         claim = ShapedFlagClaim(
@@ -588,7 +427,7 @@ class ShapedFlag(Mechanism):
             length=length,
             noise_std=noise.needed_std(width * length, aggregate_cost, columns),
             trace=_twelve_digits(shape.trace * longer),
-            directions=spread.directions,
+            directions=_twelve_digits(float(trace**2 / squares)),
             gap=_twelve_digits(shape.objective * longer / shape.bound),
             kind=shape.kind,
             passes=shape.passes,
@@ -600,7 +439,7 @@ class ShapedFlag(Mechanism):
         residual_std = noise.needed_residual_std(claim.residual_reach, residual_cost)
         claim = replace(claim, residual_noise_std=residual_std)
         explained = explained_ms(width, options.residual_guess or 0.0)
-        return PricedShape(shape, claim, spread, design, explained)
+        return PricedShape(shape, claim, design, root, explained)
 
     def _sensitivity(
         self, shape: NoiseCovariance, features: FeatureMap, source: Source, engine: Engine
@@ -630,14 +469,14 @@ class ShapedFlag(Mechanism):
                 "rows",
                 Note.NOISE,
             )
-            return
-        aim = " for such predictions" if shape.ridge else ""
-        yield Note(
-            f"noise has a {shape.kind} shape, which adds {shape.gain:.1f} times less noise than "
-            f"the same in every direction and at most {shape.gap - 1:.1%} more than the best "
-            f"possible{aim}",
-            Note.CHOICE,
-        )
+        else:
+            yield Note(
+                f"noise has a {shape.kind} shape, which adds {shape.gain:.1f} times less noise "
+                "than the same in every direction and at most "
+                f"{shape.gap - 1:.1%} more than the best possible"
+                f"{' for such predictions' if shape.ridge else ''}",
+                Note.CHOICE,
+            )
 
     # ---- run
 
@@ -675,7 +514,9 @@ class ShapedFlag(Mechanism):
         grid = rounded_noise.grid_for(claim.noise_std)
         drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
         schema = aggregate_schema(features, source.label or "label")
-        batch = aggregate_batch(schema, aggregate_design(weights, gram, features), drawn)
+        # Z = C·XᵀX in the feature map's scales: features only, so no noise is needed.
+        exact = gram.exact(weights.kept).astype(np.float64)
+        batch = aggregate_batch(schema, weights.matrix @ exact * features.kept_scales, drawn)
         columns = [arrow_numbers(column) for column in weights.matrix.T]
         return plan.pending_release(
             source,
@@ -698,10 +539,10 @@ class ShapedFlag(Mechanism):
     def label_model(self, release: Release) -> SumLabels:
         """Return sums of all rows with known weights, and the residual's root if published."""
         shape, root = release.certificate["shape"], release.certificate.get("residual_root")
-        columns = [column_numbers(column) for column in release.files["weights"].columns]
+        weights = published_weights(release)
         return SumLabels(
             np.full(release.table.num_rows, float(shape["noise_std"])),
-            np.column_stack(columns) / release.features.kept_scales,
+            weights.matrix / release.features.kept_scales,
             radial=shape.get("noise_law") == RADIAL,
             residual=None if root is None else (root, shape["residual_noise_std"]),
         )
@@ -737,17 +578,21 @@ class ShapedFlag(Mechanism):
         if claim.total_cost < budget * (1 - _BUDGET_TOLERANCE):
             yield "certificate: the noise is not that of the budget"
         yield from self._check_residual(claim, release.certificate.get("residual_root"))
-        weights = published_weights(release)
-        if weights is None:
+        if release.files["weights"].num_rows != len(features.names):
             yield f"{WEIGHTS} is not square"
             return
+        weights = published_weights(release)
         problem = weights.problem()
         unsound = [problem] if problem else list(check_numbers(release))
         if unsound:
             yield from unsound
             return
         yield from check_grid(release, rounded_noise.grid_for(claim.noise_std))
-        yield from self._check_reach(release, claim)
+        # |t| ≤ n·L·max|y|, plus more noise than there can be.
+        largest = max(map(abs, claim.label_range))
+        most = claim.rows * claim.length * largest + _MOST_DEVIATIONS * claim.noise_std
+        if np.abs(release.labels).max(initial=0.0) > most:
+            yield f"{AGGREGATES} has labels larger than those in the range can make them"
         yield from self._check_noise(release, claim)
         yield from self._check_stated_error(release, weights, claim)
 
@@ -766,13 +611,6 @@ class ShapedFlag(Mechanism):
         if not -far <= root <= math.sqrt(claim.rows) * most + far:
             yield "certificate: residual_root is impossible: no labels in their range leave that"
 
-    def _check_reach(self, release: Release, claim: ShapedFlagClaim) -> Iterator[str]:
-        """Check |t| ≤ n·L·max|y| plus more noise than there can be."""
-        largest = max(map(abs, claim.label_range))
-        most = claim.rows * claim.length * largest + _MOST_DEVIATIONS * claim.noise_std
-        if any(np.abs(labels).max(initial=0.0) > most for labels in release.label_chunks()):
-            yield f"{AGGREGATES} has labels larger than those in the range can make them"
-
     def _check_stated_error(
         self, release: Release, weights: Weights, claim: ShapedFlagClaim
     ) -> Iterator[str]:
@@ -782,7 +620,12 @@ class ShapedFlag(Mechanism):
         """
         design = published_design(release)
         product = design @ weights.matrix.T
-        rounding = 4 * (weights.rank + 8) * ROUNDOFF * _product_size(design, weights.matrix)
+        # Rounding is relative to |C|·|G|·|C|ᵀ: C·G cancels where columns are alike. `check` has
+        # seen that C is invertible; made-up numbers may still overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.abs(np.linalg.solve(weights.matrix, design))
+            size = np.abs(weights.matrix) @ np.maximum(sums, sums.T) @ np.abs(weights.matrix.T)
+        rounding = 4 * (weights.rank + 8) * ROUNDOFF * size
         if not (np.abs(product - product.T) <= rounding).all():
             yield f"{AGGREGATES} and {WEIGHTS} do not belong together"
             return
@@ -830,7 +673,6 @@ class ShapedFlag(Mechanism):
         """Compare rows, sums and L with the table's, in one pass."""
         features = release.features
         claim, weights = self.claim_from_json(release.certificate), published_weights(release)
-        assert weights is not None  # as `check` found
         lengths = LengthCheck(claim, features, weights)
         gram, norms = engine.run_pass(
             "feature sums", source, GramAccumulator(features), lengths.accumulator()
@@ -840,7 +682,11 @@ class ShapedFlag(Mechanism):
             return
         if (problem := lengths.problem(norms, source, engine)) is not None:
             yield problem
-        yield from check_weighted_design(published_design(release), weights, gram)
+        # Z = C·XᵀX for the table's XᵀX, up to rounding.
+        exact = gram.exact(weights.kept).astype(np.float64)
+        rounding = 4 * (weights.rank + 8) * ROUNDOFF * (np.abs(weights.matrix) @ np.abs(exact))
+        if not (np.abs(published_design(release) - weights.matrix @ exact) <= rounding).all():
+            yield f"{AGGREGATES} has features that are not those of the table, weighed as it says"
 
     # ---- labeldp account
 
@@ -891,25 +737,21 @@ class LengthCheck:
 
     def problem(self, norms: Any, source: Source, engine: Engine) -> str | None:
         """Return where the pass exceeds the claim; many persons take further passes."""
-        claim = self.claim
+        claim, says = self.claim, "the certificate says {:.6g} at most"
         if claim.person is None:
             if norms.is_within(claim.length):
                 return None
             norm = math.sqrt(norms.maximum)
-            return f"a row's weights have the norm {norm:.6g}, {_at_most(claim.length)}"
+            return f"a row's weights have the norm {norm:.6g}, {says.format(claim.length)}"
         scan = PersonScan(self.features, self.weights)
         largest = largest_person_norms(
             scan, lambda each: engine.run_pass("persons", source, each), norms
         )
         if largest.rows > claim.person.rows:
-            return f"a person has {largest.rows} rows, {_at_most(claim.person.rows)}"
+            return f"a person has {largest.rows} rows, {says.format(claim.person.rows)}"
         if largest.length > claim.length:
-            return f"a person's weights add up to {largest.length:.6g}, {_at_most(claim.length)}"
+            return f"a person's weights add up to {largest.length:.6g}, {says.format(claim.length)}"
         return None
-
-
-def _at_most(most: float) -> str:
-    return f"the certificate says {most:.6g} at most"
 
 
 def exact_residual(
@@ -933,12 +775,6 @@ def residual_root(
     assert std is not None
     law, grid = claim.noise.residual_law, rounded_noise.grid_for(std)
     return measure_residual([residual], labels, scale, grid, randomness, law)
-
-
-def aggregate_design(weights: Weights, gram: FeatureGram, features: FeatureMap) -> Reals:
-    """Return Z = C·XᵀX in the feature map's scales: features only, so no noise is needed."""
-    exact = gram.exact(weights.kept).astype(np.float64)
-    return np.asarray(weights.matrix @ exact * features.kept_scales)
 
 
 def aggregate_labels(
@@ -988,37 +824,13 @@ def weight_schema(features: FeatureMap) -> pa.Schema:
     return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in features.names])
 
 
-def published_weights(release: Release) -> Weights | None:
-    """Return C, or None if it has not one row for each aggregate."""
-    table = release.files["weights"]
-    if table.num_rows != len(release.features.names):
-        return None
-    matrix = np.column_stack([column_numbers(column) for column in table.columns])
-    return Weights(release.features.kept_columns, matrix)
+def published_weights(release: Release) -> Weights:
+    """Return C; `check` sees whether it has one row for each aggregate."""
+    columns = [column_numbers(column) for column in release.files["weights"].columns]
+    return Weights(release.features.kept_columns, np.column_stack(columns))
 
 
 def published_design(release: Release) -> Reals:
     """Return Z for integer codes of the features."""
     parts = [design for design, _ in release.chunks()]
     return np.concatenate(parts) / release.features.kept_scales
-
-
-def check_weighted_design(design: Reals, weights: Weights, gram: FeatureGram) -> Iterator[str]:
-    """Check that Z = C·XᵀX for the table's XᵀX, up to rounding."""
-    exact = gram.exact(weights.kept).astype(np.float64)
-    size = np.abs(weights.matrix) @ np.abs(exact)
-    rounding = 4 * (weights.rank + 8) * ROUNDOFF * size
-    if not (np.abs(design - weights.matrix @ exact) <= rounding).all():
-        yield f"{AGGREGATES} has features that are not those of the table, weighed as it says"
-
-
-def _product_size(design: Reals, weights: Reals) -> Reals:
-    """Return |C|·|G|·|C|ᵀ, which rounding is relative to: C·G cancels where columns are alike.
-
-    G is what Z is made of, up to rounding. `Weights.problem` has seen that C is invertible; made-up
-    numbers may still overflow.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.abs(np.linalg.solve(weights, design))
-        size: Reals = np.abs(weights) @ np.maximum(sums, sums.T) @ np.abs(weights.T)
-    return size
