@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from labeldp import LabelDPWarning
-from tests.benchmarks.conftest import FOLDER
 
 Program = Callable[[str], Any]
 
@@ -159,13 +158,16 @@ def test_the_page_is_written_between_its_marks(
 
 
 @pytest.mark.parametrize("name", sorted(TOY))
-def test_programs_take_the_options_that_a_run_gives(name: str, program: Program) -> None:
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / f"{name}.py"), "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_programs_take_the_options_that_a_run_gives(
+    name: str,
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    with pytest.raises(SystemExit):
+        program(name).main()
+    shown = capsys.readouterr().out
     for sizes in program("run").SIZES.values():
         given = {word for word in sizes[name].split() if word.startswith("--")} | {"--json"}
-        assert given <= set(re.findall(r"--[a-z-]+", done.stdout))
+        assert given <= set(re.findall(r"--[a-z-]+", shown))
