@@ -35,9 +35,9 @@ HEAVY_EXCEPTIONS = {
 }
 """Modules that are themselves imported only where such a package is needed."""
 
-ABOVE_MECHANISMS = ("release.files", "release.form")
-"""Modules of `release` that look up the mechanism of a release; they rank with `choose`. The other
-modules of `release` are below mechanisms."""
+ABOVE_MECHANISMS = ("release.files",)
+"""The module of `release` that looks up the mechanism of a release; it ranks with `choose`. The
+other modules of `release` are below mechanisms."""
 
 DATA = {"data", "passes", "features", "exact", "spark"}
 FORBIDDEN = {

@@ -2,8 +2,8 @@
 
 The checks, in this order:
 
-1. the files have the form of a release (`release.form.form_problems`);
-2. seal, digests and signatures match the contents (`release.form.content_problems`);
+1. the files have the form of a release (`release.files.form_problems`);
+2. seal, digests and signatures match the contents (`release.files.content_problems`);
 3. the required keys have signed;
 4. what follows from the claim is computed again: texts and counts must be equal, numbers agree to
    a relative 1e-6, and δ at the claimed ε must not exceed the claimed δ;
@@ -32,8 +32,7 @@ from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Claim, FloorOutcome, claimed_fields, randomness_fields
-from labeldp.release.files import Release, public_rows
-from labeldp.release.form import content_problems, form_problems
+from labeldp.release.files import Release, content_problems, form_problems, public_rows
 from labeldp.release.side_files import SIGNATURES, Envelope
 from labeldp.spark.engine import engine_for
 

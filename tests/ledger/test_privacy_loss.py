@@ -17,7 +17,7 @@ from labeldp.accounting.radial import LaplaceProfile, PureProfile, RadialProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError
-from labeldp.ledger.privacy_loss import privacy_loss
+from labeldp.ledger.compose import privacy_loss
 from tests.extras import extra
 
 FACTS = DatasetBounds(100_000, (-1.0, 1.0))

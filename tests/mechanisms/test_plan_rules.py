@@ -28,7 +28,7 @@ from labeldp.mechanisms.registry import (
 from labeldp.passes.engine import LocalEngine
 from labeldp.planning import mark_plan_released
 from labeldp.release.certificate import Person, read_about
-from labeldp.release.form import content_problems, form_problems
+from labeldp.release.files import content_problems, form_problems
 from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.release.side_files import CROISSANT
 from labeldp.sampling.streams import Randomness

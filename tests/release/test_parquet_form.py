@@ -220,7 +220,7 @@ def test_numbers_at_the_edge_are_read() -> None:
 LIMITED = """
 import resource, sys, threading
 from labeldp import Release, verify
-import labeldp.release.form, labeldp.mechanisms.shaped_flag, jsonschema
+import labeldp.release.files, labeldp.mechanisms.shaped_flag, jsonschema
 def used():
     return int(next(l for l in open("/proc/self/status") if l.startswith("VmSize")).split()[1])
 most = (used() << 10) + (400 << 20)

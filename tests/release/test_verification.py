@@ -29,7 +29,7 @@ from labeldp.accounting.residual_floor import FloorMode, added_variance
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.release.certificate import LIBRARIES, FloorOutcome, certify, claimed_fields, seal
-from labeldp.release.form import schema_problems
+from labeldp.release.files import schema_problems
 from labeldp.release.pending import certificate_text
 from labeldp.release.tables import METADATA_KEY, table_digest
 from labeldp.sampling.rounded_noise import grid_for

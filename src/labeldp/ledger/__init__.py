@@ -1,8 +1,7 @@
 """What releases cost together, and the file that remembers it.
 
-compose       several releases together: one privacy profile, for a row or for a person (theory §13)
-privacy_loss  a privacy profile as a discrete privacy loss, for other accountants
-fingerprint   which table it is: keyed digests of its public columns and person ids
-chain         the append-only file of a ledger
-ledger        what was spent on every table, and how much may be
+compose      several releases together: one privacy profile, for a row or for a person (theory §13)
+fingerprint  which table it is: keyed digests of its public columns and person ids
+chain        the append-only file of a ledger
+ledger       what was spent on every table, and how much may be
 """

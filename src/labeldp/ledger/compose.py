@@ -4,29 +4,41 @@ Claims are composed by their privacy profiles (theory §13), never by their (ε,
 one table count for every row. Where they protect persons, the persons are those of one column of
 ids, in one table or in several; a release of the same table that protects single rows then counts
 for as many rows as a person has. Releases that drew the same bags share that draw.
+
+`privacy_loss` turns a profile into a discrete privacy loss for other accountants; its δ is never
+below that of the profile.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile
-from labeldp.errors import InputError, ReleaseError, to_float
-from labeldp.ledger.privacy_loss import STEP, WITHIN, PrivacyLoss, privacy_loss
+from labeldp.errors import InputError, MissingExtraError, ReleaseError, positive, to_float
 from labeldp.mechanisms.registry import read_claim
 from labeldp.release.certificate import Claim
 from labeldp.release.files import Release
 from labeldp.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"
+STEP, WITHIN = 1e-4, 5e-5
+MOST_LOSS = 64.0
+"""Largest privacy loss in a discretised loss distribution for other accountants."""
 _FACTORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+_LEAST = 1e-15  # of δ: what is below it is one coarse piece
+_FLAT = 1e-9  # a relative fall of δ over twice the ε: a profile that has come to its end
 
 
 @dataclass(frozen=True)
@@ -209,3 +221,131 @@ def _compose_profiles(
         given_bags = compose_profiles(profile for _, profile in drawn)
         independent.append(SubsampledProfile(given_bags, chance))
     return compose_profiles(independent)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyLoss:
+    """A discrete privacy loss with probabilities under P."""
+
+    step: float
+    multiples: NDArray[np.int64]
+    """The losses, in increasing order, as multiples of `step`."""
+    probabilities: NDArray[np.float64]
+    infinite: float
+    """The probability of an infinite loss."""
+
+    @property
+    def losses(self) -> NDArray[np.float64]:
+        return self.step * self.multiples.astype(np.float64)
+
+    def delta(self, epsilon: float) -> float:
+        """Return δ(ε), never below that of the profile."""
+        gain = -np.expm1(np.minimum(0.0, epsilon - self.losses))
+        return min(1.0, self.infinite + float(self.probabilities @ gain))
+
+    def cdf(self, loss: float) -> float:
+        """Return P(L ≤ loss), for accountants that take a distribution function."""
+        return float(self.probabilities[self.losses <= loss].sum())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "step": self.step,
+            "losses": self.losses.tolist(),
+            "probabilities": self.probabilities.tolist(),
+            "infinite": self.infinite,
+        }
+
+    def to_pld(self) -> Any:
+        """Return a pessimistic `PrivacyLossDistribution` of `dp_accounting`."""
+        try:
+            from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+        except ImportError:
+            raise MissingExtraError("a loss for dp-accounting", "accountants") from None
+        first, last = int(self.multiples[0]), int(self.multiples[-1])
+        dense = np.zeros(last - first + 1)
+        dense[self.multiples - first] = self.probabilities
+        pmf = pld_pmf.DensePLDPmf(self.step, first, dense, self.infinite, pessimistic_estimate=True)
+        return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+def privacy_loss(
+    profile: PrivacyProfile, step: float = STEP, within: float = WITHIN
+) -> PrivacyLoss:
+    """Return the loss of a profile: ε at any δ above 1e-15 grows by at most `within`.
+
+    δ(ε) of neighbours, the larger of both directions, is a convex function of e^ε. Certified upper
+    bounds of it at some ε, joined by straight lines in e^ε, lie above it; so does the largest
+    convex function below these points, which removes what rounding does to them. A piecewise linear
+    profile belongs to a loss that takes only the values at the ends of its pieces: where the slope
+    falls by q, the loss has probability q under Q and q·e^ε under P. What is left of δ at the last
+    point is the probability of an infinite loss. Both directions have the same profile, so the loss
+    −ε has under P the probability that ε has under Q.
+
+    Losses are multiples of `step`, as `dp_accounting` needs them, and closer where the profile
+    bends.
+    """
+    positive(step=step, within=within)
+
+    @cache
+    def upper(multiple: int) -> float:
+        return profile.delta(multiple * step).upper
+
+    corners: list[tuple[int, float, float]] = []  # multiple of the step, e^ε and δ
+    for multiple in _multiples(upper, _last_multiple(profile, upper, step), step, within):
+        c, h = math.exp(multiple * step), upper(multiple)
+        while len(corners) > 1:
+            (_, a, f), (_, b, g) = corners[-2:]
+            if (g - f) * (c - a) < (h - f) * (b - a):
+                break  # the last corner is below the line from the one before it to this point
+            corners.pop()
+        corners.append((multiple, c, h))
+    slopes = [(left[2] - right[2]) / (right[1] - left[1]) for left, right in pairwise(corners)]
+    positives = [multiple for multiple, _, _ in corners[1:]]
+    under_q = [before - after for before, after in pairwise([*slopes, 0.0])]
+    under_p = [q * math.exp(each * step) for each, q in zip(positives, under_q, strict=True)]
+    infinite = corners[-1][2]
+    at_zero = max(0.0, 1.0 - infinite - math.fsum(under_p) - math.fsum(under_q))
+    multiples = [-each for each in reversed(positives)] + [0, *positives]
+    probabilities = np.array([*reversed(under_q), at_zero, *under_p])
+    return PrivacyLoss(step, np.array(multiples), probabilities, infinite)
+
+
+def _last_multiple(profile: PrivacyProfile, upper: Callable[[int], float], step: float) -> int:
+    """Return where the profile ends: at its pure ε, at nearly nothing, or where it is flat.
+
+    A power of two is precise enough: it is how far the points reach, not what they promise.
+    """
+    if profile.pure_epsilon() <= MOST_LOSS:
+        multiple = math.ceil(profile.pure_epsilon() / step * (1.0 - 1e-15))
+        return multiple + (upper(multiple) > 0.0)  # a multiple may round below
+    for power in range(round(math.log2(MOST_LOSS))):
+        multiple = math.ceil(2.0**power / step)
+        far = upper(math.ceil(2.0 ** (power + 1) / step))
+        if upper(multiple) <= _LEAST or far >= upper(multiple) * (1.0 - _FLAT):
+            return multiple
+    raise InputError(f"δ is {far:.2g} at ε = {MOST_LOSS:g}: nothing that a loss could say")
+
+
+def _multiples(upper: Callable[[int], float], last: int, step: float, within: float) -> list[int]:
+    """Halve pieces while a straight line in e^ε moves ε by more than `within`."""
+    multiples, pieces = [0], [(0, last)]
+    while pieces:
+        low, high = pieces.pop()
+        middle = (low + high) // 2
+        if high - low > 1 and _shift(upper, (low, middle, high), step) > within:
+            pieces += [(middle, high), (low, middle)]
+        else:
+            multiples.append(high)
+    return multiples
+
+
+def _shift(upper: Callable[[int], float], piece: tuple[int, int, int], step: float) -> float:
+    """Return how far ε moves at the middle, by the slope after it, where the profile is flatter."""
+    low, middle, high = piece
+    if upper(low) <= _LEAST or upper(low) == upper(high):
+        return 0.0
+    here, ahead = math.expm1((middle - low) * step), math.expm1((high - low) * step)
+    line = upper(low) + (upper(high) - upper(low)) * here / ahead
+    slope = (upper(middle) - upper(high)) / ((high - middle) * step)
+    return (line - upper(middle)) / slope if slope > 0.0 else math.inf
