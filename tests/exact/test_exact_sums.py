@@ -7,10 +7,9 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from labeldp.data.source import Source, scan
-from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.features.encoder import ChosenRows
 from labeldp.features.feature_map import FeatureMap
@@ -107,25 +106,3 @@ def test_integer_labels_are_exact() -> None:
     weeks = np.arange(53.0)
     assert np.array_equal((grid.codes(weeks) + grid.centre) * 2.0**grid.exponent, weeks)
     assert grid.range == (0.0, 52.0)
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(st.integers(-(2**62), 2**62), min_size=8, max_size=8),
-    st.sampled_from([0, 20, 29, 30, 31, 61]),
-)
-def test_two_limbs_are_one_number_whatever_their_size(limbs: list[int], bits: int) -> None:
-    """Around the room of 64 bits: the number between columns 1 and 2 of three."""
-    high = np.array(limbs[4:], np.int64).reshape(2, 2) >> (62 - bits)
-    low = np.zeros((3, 3), np.int64)
-    low[1:, 1:] = np.array(limbs[:4]).reshape(2, 2)
-    low[0, :] = low[:, 0] = 7
-    gram = FeatureGram(5, low, high, (1, 2))
-    wanted = [[int(entry) for entry in row] for row in low]
-    for i in range(2):
-        for j in range(2):
-            wanted[i + 1][j + 1] += int(high[i, j]) * 2**32
-    for columns in ((0, 1, 2), (2, 0), (0,)):
-        part = [[wanted[i][j] for j in columns] for i in columns]
-        assert gram.exact(columns).tolist() == part
-        assert gram.modulo(97, columns) == [entry % 97 for row in part for entry in row]

@@ -260,7 +260,7 @@ def solved_line(bits: int | None = None) -> ExactLeastSquares:
     return residual
 
 
-@pytest.mark.parametrize("bits", [None, 60, 1000])
+@pytest.mark.parametrize("bits", [None, 60, 400])
 def test_the_error_of_a_fit_is_what_its_places_leave(bits: int | None) -> None:
     """β̃ has so many binary places: β̂ is within one of the last, and σ² within its square."""
     residual = solved_line(bits)
@@ -330,6 +330,19 @@ def test_a_ball_is_as_wide_as_all_its_weights_make_it() -> None:
 
 
 # --- the quadratic form --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [0, 3, 900, 1100, 5000])
+def test_a_step_towards_the_solution_is_right_for_numbers_of_any_length(bits: int) -> None:
+    """Longer than any double: only leading digits are looked at."""
+    made = bare_residual(np.array([[0.5, 0.0], [0.25, 2.0]]))
+    gradient = np.array([7 << bits, -(3 << bits)], dtype=object)
+    inverse = [[Fraction(5, 16), Fraction(1, 2)], [Fraction(1, 2), Fraction(4)]]
+    step = made._newton_step(gradient)
+    for found, row in zip(step, inverse, strict=True):
+        truth = row[0] * 7 * 2**bits - row[1] * 3 * 2**bits
+        assert abs(found - truth) <= max(Fraction(1, 2), abs(truth) / 2**48)
+    assert made._newton_step(np.array([0, 0], dtype=object)).tolist() == [0, 0]
 
 
 class Terms:
@@ -803,3 +816,41 @@ def test_ranges_too_narrow_or_too_wide_are_refused(ends: tuple[float, float], fi
     assert str(refusal.value) == (
         f"label range {ends[0]:g} {ends[1]:g} is too narrow or too wide; rescale the labels"
     )
+
+
+def test_the_reach_of_a_bag_is_that_of_its_largest_entries() -> None:
+    made: Any = object.__new__(stacked.StackedBags)
+    made.design = np.array([[[1.0, -5.0], [-2.0, 3.0]]])
+    made.whitener = np.array([[[1.0, 0.0], [-0.5, 0.25]]])
+    made.columns = 2
+    assert made.reach.tolist() == [[2.0, 0.5 * 2 + 0.25 * 5]]
+    assert made.white.tolist() == [[[1.0, -0.5 - 1.25], [-2.0, 1.0 + 0.75]]]
+    assert made.terms == 4
+    assert pytest.approx(UNIT, rel=0.015) == stacked.ROUNDING
+    assert stacked.ROUNDING > UNIT
+
+
+@pytest.mark.parametrize("high", [0, 2**29, 2**30 - 1, 2**30, 2**31, -(2**31), -(2**29)])
+@pytest.mark.parametrize("low", [0, 2**62 - 1, 2**62, -(2**62), 17])
+def test_two_limbs_are_one_number_however_large(high: int, low: int) -> None:
+    made = FeatureGram(5, np.array([[7, 3], [3, low]]), np.array([[high]]), (1,))
+    truth = high * 2**32 + low
+    assert made.exact((0, 1)).tolist() == [[7, 3], [3, truth]]
+    assert made.exact((1,)).tolist() == [[truth]]
+    assert made.exact((0,)).tolist() == [[7]]
+    prime = 2**61 - 1
+    assert made.modulo(prime, (1, 0)) == [truth % prime, 3, 3, 7]
+    assert made.diagonal().tolist() == [7.0, float(low) + high * 2.0**32]
+
+
+def test_the_entrance_of_a_pool_is_its_last_key_or_that_of_the_rows_that_come() -> None:
+    features = fit_features(scan(pa.table({"x": np.arange(50.0)})))
+    from labeldp.features.encoder import Encoded
+
+    none = Encoded.empty(features)
+    pool = TopK(2, np.array([5.0, 3.0]), np.array([1, 2], np.uint64), none)
+    assert pool.threshold == 3.0
+    assert pool.threshold_after(np.array([9.0])) == 3.0
+    assert pool.threshold_after(np.array([1.0, 9.0, 4.0])) == 4.0
+    assert pool.threshold_after(np.array([1.0, 2.0])) == 3.0
+    assert TopK(3, pool.keys, pool.hashes, none).threshold == -np.inf

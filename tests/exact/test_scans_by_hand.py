@@ -17,7 +17,7 @@ from labeldp.data.source import scan
 from labeldp.errors import DataError
 from labeldp.exact import row_norms as module
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.leverage import LeverageScan, _Candidate
+from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.person_norms import PersonScan
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import RowNormScan, Weights
@@ -364,13 +364,13 @@ def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
     value: float, rounding: float, error_bound: float, maximum: float
 ) -> None:
     made: Any = object.__new__(LeverageScan)
-    made._largest = [_Candidate(7, value, (), np.empty(0)), _Candidate(8, 0.1, (), np.empty(0))]
+    made._largest = [(-value, (1,), (), 7), (-0.1, (2,), (), 8)]
     made._form = SimpleNamespace(generous_rounding_error=lambda _reach: rounding)
     made._reach, made._error_bound = np.empty(0), error_bound
-    made._main_column = lambda seen: f"column of {seen.row}"
+    made._main_column = lambda levels, _numbers: f"column of {levels}"
     found = made.result(lambda row: row + 1)
     assert [row.row for row in found.costliest] == [8, 9]
-    assert [row.column for row in found.costliest] == ["column of 7", "column of 8"]
+    assert [row.column for row in found.costliest] == ["column of (1,)", "column of (2,)"]
     if maximum == 1.0:
         assert found.maximum == 1.0
         return
@@ -404,7 +404,7 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     assert made._near(batch).tolist() == [1, 2, 3, 4, 5, 6]
     rough[1] = 2.49
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
-    made._largest = [_Candidate(k, 9.25 - k, (), np.empty(0)) for k in range(5)]
+    made._largest = [(k - 9.25, (), (), k) for k in range(5)]
     assert made._near(batch).tolist() == [4, 5, 6]  # whose fifth is 5.25
     made._largest = made._largest[:4]
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]

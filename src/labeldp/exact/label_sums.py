@@ -124,11 +124,7 @@ class LabelCrossProducts:
     @property
     def requirements(self) -> PassRequirements:
         features = self._features
-        return PassRequirements(
-            features.columns,
-            features,
-            labels=True,
-        )
+        return PassRequirements(features.columns, features, labels=True)
 
     def new(self) -> LabelCrossProducts:
         return LabelCrossProducts(self._features, self._grid, self._given)

@@ -54,19 +54,9 @@ class Leverage:
     costliest: tuple[CostlyRow, ...]
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    row: int
-    value: float
-    codes: tuple[int, ...]
-    numbers: NDArray[np.float64]
-
-    @property
-    def sort_key(self) -> tuple[float, tuple[int, ...], tuple[float, ...], int]:
-        """Largest first; ties by content, so that the order of the rows cannot matter."""
-        return -self.value, self.codes, tuple(self.numbers), self.row
-
-
+_Candidate = tuple[float, tuple[int, ...], tuple[float, ...], int]
+"""(−leverage, levels, numbers, row). Candidates sort by largest leverage, ties by content and not
+by the place of a row, so that the order in which rows come cannot matter."""
 ScanState = tuple[list[_Candidate], NDArray[np.float64]]
 """The rows of largest leverage, and the reach of the numbers."""
 
@@ -120,14 +110,8 @@ class LeverageScan:
         levels: list[tuple[int, ...]] = [()] * rows.rows
         if rows.codes:
             levels = [tuple(codes) for codes in np.stack(rows.categories, axis=1).tolist()]
-        self._keep(
-            [
-                _Candidate(first + int(place), float(value), codes, numbers)
-                for place, value, codes, numbers in zip(
-                    places, values[chosen], levels, rows.numbers, strict=True
-                )
-            ]
-        )
+        negative, numbers = (-values[chosen]).tolist(), map(tuple, rows.numbers.tolist())
+        self._keep(list(zip(negative, levels, numbers, (first + places).tolist(), strict=True)))
 
     def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
         """Return the few rows that may be among the largest; None: any row may.
@@ -144,13 +128,13 @@ class LeverageScan:
         place = batch.rows - _LISTED
         least = float(np.partition(rough, place)[place]) - slack
         if len(self._largest) == _LISTED:
-            least = max(least, self._largest[-1].value)
+            least = max(least, -self._largest[-1][0])
         return np.flatnonzero(rough >= least - slack)
 
     def _candidates(self, values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
         """Return the rows that may be among the largest; of equal ones those first by content."""
         full = len(self._largest) == _LISTED
-        least = self._largest[-1].value if full else -np.inf
+        least = -self._largest[-1][0] if full else -np.inf
         if not len(values) or values.max() < least:
             return np.empty(0, dtype=np.intp)
         place = max(0, len(values) - _LISTED)
@@ -172,22 +156,25 @@ class LeverageScan:
     def result(self, row: RowNumber = int) -> Leverage:
         if not self._largest:
             raise no_rows()
-        largest = self._largest[0].value + self._form.generous_rounding_error(self._reach)
+        largest = -self._largest[0][0] + self._form.generous_rounding_error(self._reach)
         # The factor's error widens the bound; 4 roundings of the operations here.
         maximum = largest / (1 - self._error_bound) * (1 + 4 * ROUNDOFF)
-        rows = tuple(CostlyRow(row(c.row), c.value, self._main_column(c)) for c in self._largest)
+        rows = tuple(
+            CostlyRow(row(number), -negative, self._main_column(levels, numbers))
+            for negative, levels, numbers, number in self._largest
+        )
         return Leverage(min(1.0, float(maximum)), rows)  # h ≤ 1 for every row of a projection
 
     def _keep(self, rows: list[_Candidate]) -> None:
-        self._largest = sorted(self._largest + rows, key=lambda one: one.sort_key)[:_LISTED]
+        self._largest = sorted(self._largest + rows)[:_LISTED]
 
-    def _main_column(self, candidate: _Candidate) -> str:
+    def _main_column(self, levels: tuple[int, ...], numbers: tuple[float, ...]) -> str:
         """Return the design column with the largest share x_k·(Mx)_k, the constant aside."""
         features = self._features
         row = np.zeros(len(features.all_names))
         if features.intercept:
             row[0] = 1.0
-        row[list(features.number_columns)] = candidate.numbers
-        row[np.add(features.category_offsets, candidate.codes).astype(np.intp)] = 1.0
+        row[list(features.number_columns)] = numbers
+        row[np.add(features.category_offsets, levels).astype(np.intp)] = 1.0
         share = row * self._form.gradient(row)
         return features.all_names[int(features.intercept + np.argmax(share[features.intercept :]))]

@@ -151,9 +151,7 @@ class PersonScan:
         weights = () if self._weights is None else self._weights.cache_key()
         wanted = None if self._wanted is None else self._wanted.tobytes()
         return PassRequirements(
-            every.columns,
-            every,
-            cache_key=(PersonScan, every, wanted, *weights),
+            every.columns, every, cache_key=(PersonScan, every, wanted, *weights)
         )
 
     def new(self) -> PersonScan:

@@ -16,16 +16,19 @@ numbers and whose last digits depend on the batch. One bound covers the rounding
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.exact.cholesky import LARGE, ROUNDOFF
+from labeldp.exact.cholesky import LARGE, ROUNDOFF, VerifiedCholesky
 from labeldp.exact.gram import BLOCK_ROWS
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Kernels, Scratch
+
+if TYPE_CHECKING:
+    from labeldp.exact.row_norms import Weights
 
 _MANY = 64
 """From so many numbers on, one NumPy call per pair of them costs more than it computes."""
@@ -33,29 +36,15 @@ _CACHED_ROWS = 64
 """Rows whose products fit the processor's cache."""
 
 
-class Root(Protocol):
-    """C of M = CᵀC, for some columns: a `VerifiedCholesky` or `Weights`."""
-
-    @property
-    def kept(self) -> tuple[int, ...]: ...
-    @property
-    def rank(self) -> int:
-        """The number of rows of C."""
-
-    def crossproduct(self) -> NDArray[np.float64]:
-        """Return M, each entry an inner product of at most `rank` terms."""
-
-    def crossproduct_size(self) -> NDArray[np.float64]:
-        """Return Σ|terms| of every entry of M."""
-
-    def column_norms(self) -> NDArray[np.float64]:
-        """Return the norms of C's columns; Σ|terms| of M_jk is at most the product of two."""
-
-
 class QuadraticForm:
-    """xᵀMx of encoded rows, M spread over all design columns (0 where one is left out)."""
+    """xᵀMx of encoded rows, M spread over all design columns (0 where one is left out).
 
-    def __init__(self, features: FeatureMap, root: Root) -> None:
+    `root` gives C of M = CᵀC: M itself, each entry an inner product of at most `rank` terms; what
+    the rounding of an entry is relative to, Σ|terms|; and the norms of C's columns, since Σ|terms|
+    of M_jk is at most the product of two of them.
+    """
+
+    def __init__(self, features: FeatureMap, root: VerifiedCholesky | Weights) -> None:
         width, kept = len(features.all_names), np.ix_(root.kept, root.kept)
         self._matrix = np.zeros((width, width))
         self._matrix[kept] = root.crossproduct()
