@@ -75,7 +75,8 @@ class AsIf:
         self.sent[task] = max(self.sent.get(task, 0), carried(shares))
         merge_states(totals, shares)
         for _ in range(self.doublings):
-            totals = [doubled(total) for total in totals]
+            pairs = zip(totals, tallies, strict=True)
+            totals = [doubled(total, tally.new()) for total, tally in pairs]
         if check is not None:
             check.finish()
         return one_or_all([total.result(int) for total in totals])
@@ -98,9 +99,9 @@ def carried(shares: Sequence[Any]) -> int:
     return len(zlib.compress(pickle.dumps((list(shares), [])), 1))
 
 
-def doubled(total: Accumulator[Any]) -> Accumulator[Any]:
-    """The tally of all its rows and as many of the same again."""
-    twice, share = total.new(), total.state()
+def doubled(total: Accumulator[Any], twice: Accumulator[Any]) -> Accumulator[Any]:
+    """Return `twice`, an empty accumulator, with all rows of the total and the same again."""
+    share = total.state()
     twice.merge(share)
     twice.merge(share)
     return twice

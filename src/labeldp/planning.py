@@ -41,7 +41,7 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import named_label
 from labeldp.io_util import check_target, new_path, path_problem, read_json
 from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
-from labeldp.mechanisms.description import left_out_note, sort_notes
+from labeldp.mechanisms.description import Note, left_out_note, sort_notes
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import (
@@ -643,7 +643,9 @@ def finish_plan(
         fixes = suggest_fixes(planned, choices, source, engine)
         raise PlanError(utility_refusal(draft, fixes))
     rows = draft.features.rows
-    notes = (*draft.notes, *left_out_note(source.rows_left_out(rows), rows))
+    notes = [*draft.notes, *left_out_note(source.rows_left_out(rows), rows)]
+    if draft.claim.delta == 0.0 < choices["delta"]:
+        notes.append(Note("the guarantee has pure ε: nothing of δ is spent", Note.CHOICE))
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     values |= {"notes": sort_notes(notes), "force": force and not draft.is_useful}
     return Plan(**values | {"table": source.said, "bases": bases})

@@ -179,7 +179,6 @@ def test_each_field_of_a_plan_agrees_with_the_others(made: Plan) -> None:
         (NOISY, {"bags": 19}),
         (NOISY, {"rank": 9}),
         (NOISY, {"rank": 11}),
-        (NOISY, {"mu": None}),
         (SHAPED, {"bags": 9}),
         (SHAPED, {"intercept": False}),
         (EVERY, {"bags": 399}),

@@ -198,15 +198,27 @@ def _show_plan(planned: Plan, documents: dict[str, Any]) -> None:
     from labeldp.mechanisms.registry import mechanism_named
 
     if "comparison" in documents:
-        offers = documents["comparison"]
+        offers = [dict(each) for each in documents["comparison"]]
+        for each in offers:
+            each["excess"] = None if each["excess"] is None else f"{each['excess']:.3%}"
         columns = {"mechanism": "mechanism", "bags": "aggregates", "bag_size": "rows"}
         columns |= {"mean_mse": "MSE", "excess": "excess", "method": "method", "reason": REMARKS}
         title = f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}"
         emit_records(title, offers, columns)
     if planned.bases:
-        columns = {"basis": "basis", "columns": "columns", "added_rms": "privacy adds"}
-        columns |= {"added_of_range": "of the range", "allowed": "allowed", "kept": "kept"}
-        emit_records("Bases at this budget, from the poorest", planned.bases, columns)
+        header = ["basis", "columns", "privacy adds", "of the range", "kept", REMARKS]
+        rows = [
+            [
+                each["basis"],
+                each["columns"],
+                each["added_rms"],
+                f"{each['added_of_range']:.2%}",
+                f"{max(0.0, each['kept']):.1%}",
+                "" if each["allowed"] else "too much",
+            ]
+            for each in planned.bases
+        ]
+        emit_table("Bases at this budget, from the poorest", header, rows)
     claim, forecast = planned.claim, planned.forecast
     document = claim.to_json()
     rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"

@@ -221,11 +221,11 @@ class SampledNoisyWtdLagClaim(Claim):
                 f"`noisy_fraction` must be above 0 and at most 1, not {self.noisy_fraction:g}"
             )
         if (self.mu is not None) != (self.accountant == "exact"):
-            raise ValueError("realised accounting and mu go together")
+            raise InputError("the accountant exact, and no other, needs `mu`; plan again")
         if (self.noisy_fraction is None) == (self.noisy_column is None):
-            raise ValueError("noisy rows follow from a fraction or from a column")
+            raise InputError("noisy rows follow from a fraction or from a column; plan again")
         if self.noisy_fraction is None and self.accountant != "exact":
-            raise ValueError("an a priori claim needs the fraction of noisy rows")
+            raise InputError("an a priori claim needs `noisy_fraction`; plan again")
 
     @property
     def width(self) -> float:
