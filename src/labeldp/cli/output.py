@@ -58,8 +58,9 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
     for place, name in enumerate(header):
         left = place == 0 or name == REMARKS
         heading = "" if name == REMARKS else name
-        justify = "left" if left else "right"
-        table.add_column(heading, justify=justify, no_wrap=place == 0, overflow="fold")
+        table.add_column(
+            heading, justify="left" if left else "right", no_wrap=place == 0, overflow="fold"
+        )
     for row in rows:
         table.add_row(*map(_cell, row))
     _print(title, table)

@@ -207,7 +207,7 @@ def _show_plan(planned: Plan, documents: dict[str, Any]) -> None:
         emit_records(title, offers, columns)
     if planned.bases:
         header = ["basis", "columns", "privacy adds", "of the range", "kept", REMARKS]
-        rows = [
+        bases = [
             [
                 each["basis"],
                 each["columns"],
@@ -218,7 +218,7 @@ def _show_plan(planned: Plan, documents: dict[str, Any]) -> None:
             ]
             for each in planned.bases
         ]
-        emit_table("Bases at this budget, from the poorest", header, rows)
+        emit_table("Bases at this budget, from the poorest", header, bases)
     claim, forecast = planned.claim, planned.forecast
     document = claim.to_json()
     rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"

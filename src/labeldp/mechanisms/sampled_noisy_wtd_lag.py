@@ -221,7 +221,7 @@ class SampledNoisyWtdLagClaim(Claim):
                 f"`noisy_fraction` must be above 0 and at most 1, not {self.noisy_fraction:g}"
             )
         if (self.mu is not None) != (self.accountant == "exact"):
-            raise InputError("the accountant exact, and no other, needs `mu`; plan again")
+            raise InputError("the accountant exact, and no other, has a mu; plan again")
         if (self.noisy_fraction is None) == (self.noisy_column is None):
             raise InputError("noisy rows follow from a fraction or from a column; plan again")
         if self.noisy_fraction is None and self.accountant != "exact":
