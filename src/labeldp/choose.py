@@ -9,12 +9,11 @@ plans.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError
@@ -219,32 +218,22 @@ def forecast_mechanisms(
         simulation = mechanism.simulate(plan, source, stream)
         method = "closed form"
         if simulation is not None:
-            plan, method = _simulated(plan, simulation, source, engine, stream), "simulated"
+            method = "simulated"
+            error = simulated_mse(plan, simulation, source, engine, stream)
+            added = error - plan.forecast.residual_ms
+            forecast = replace(
+                plan.forecast,
+                mean_mse=error,
+                excess_mean=error / plan.forecast.residual_ms - 1.0,
+                added_mse=added,
+                added_mse_default_fit=added,
+                selection_score=added,
+            )
+            plan = replace(plan, forecast=forecast)
         best = min(best, plan.forecast.selection_score)
-        error = plan.forecast.mean_mse
-        forecasts.append(MechanismForecast(name, Planned(plan, design), error, method))
+        planned = Planned(plan, design)
+        forecasts.append(MechanismForecast(name, planned, plan.forecast.mean_mse, method))
     return forecasts
-
-
-def _simulated(
-    plan: MechanismPlan,
-    simulation: SimulationInputs,
-    source: Source,
-    engine: Engine,
-    stream: np.random.Generator,
-) -> MechanismPlan:
-    """Return the plan with a forecast from simulated releases."""
-    error = simulated_mse(plan, simulation, source, engine, stream)
-    added = error - plan.forecast.residual_ms
-    forecast = replace(
-        plan.forecast,
-        mean_mse=error,
-        excess_mean=error / plan.forecast.residual_ms - 1.0,
-        added_mse=added,
-        added_mse_default_fit=added,
-        selection_score=added,
-    )
-    return replace(plan, forecast=forecast)
 
 
 def simulated_mse(
@@ -259,7 +248,17 @@ def simulated_mse(
     The labels are noise of the guessed residual scale on the real features. A linear part of the
     labels would change nothing, so it is left out.
     """
-    design, gram = _aggregated_features(plan, simulation, source, engine)
+    # Σ w·x of every bag, and the mean of xxᵀ over the rows in bags
+    features, size = plan.features, simulation.draw.bag_size
+    scales = features.kept_scales
+    rows = BagRows(features, simulation.draw).read(source, engine)
+    parts, gram = [], np.zeros((len(scales), len(scales)))
+    for bags, block in rows.blocks(max(1, _BLOCK_ROWS // size)):
+        dense = features.integers(block) * scales
+        gram += dense.T @ dense
+        shaped = dense.reshape(-1, size, len(scales))
+        parts.append(np.einsum("bk,bkd->bd", simulation.weights[bags], shaped))
+    design, gram = np.concatenate(parts), gram / simulation.draw.members.size
     residual_ms = plan.forecast.residual_ms
     scale = np.sqrt(simulation.variances) if simulation.weigh else np.ones(len(design))
     spread = np.sqrt(np.square(simulation.weights).sum(axis=1) * residual_ms)
@@ -271,22 +270,6 @@ def simulated_mse(
         slope = np.linalg.lstsq(design / scale[:, None], labels / scale, rcond=None)[0]
         total += float(slope @ gram @ slope)
     return residual_ms + total / TRIALS
-
-
-def _aggregated_features(
-    plan: MechanismPlan, simulation: SimulationInputs, source: Source, engine: Engine
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Σ w·x of every bag, and the mean of xxᵀ over the rows in bags."""
-    features, size = plan.features, simulation.draw.bag_size
-    scales = features.kept_scales
-    rows = BagRows(features, simulation.draw).read(source, engine)
-    parts, gram = [], np.zeros((len(scales), len(scales)))
-    for bags, block in rows.blocks(max(1, _BLOCK_ROWS // size)):
-        dense = features.integers(block) * scales
-        gram += dense.T @ dense
-        shaped = dense.reshape(-1, size, len(scales))
-        parts.append(np.einsum("bk,bkd->bd", simulation.weights[bags], shaped))
-    return np.concatenate(parts), gram / simulation.draw.members.size
 
 
 # ---- basis="auto"
@@ -313,19 +296,13 @@ _LEAVES = 1000
 """From so many such leaves on trees won on the tables measured; at 600 they still lost."""
 
 
-@dataclass(frozen=True)
-class BasisChoice:
-    """The basis that was chosen, its plan, and what was tried."""
+def choose_basis(
+    plan_basis: Callable[[str], Planned],
+) -> tuple[str, Planned, tuple[dict[str, Any], ...]]:
+    """Return the richest basis whose error stays small, its plan, and what was tried.
 
-    basis: str
-    planned: Planned
-    tried: tuple[dict[str, Any], ...]
-
-
-def choose_basis(plan_basis: Callable[[str], Planned]) -> BasisChoice:
-    """Return the richest basis whose error stays small; `plan_basis` makes the plan of a basis.
-
-    The first basis that costs too much, or is impossible, ends the search.
+    `plan_basis` makes the plan of a basis. The first basis that costs too much, or is impossible,
+    ends the search.
     """
     tried: list[dict[str, Any]] = []
     previous = None
@@ -360,26 +337,22 @@ def choose_basis(plan_basis: Callable[[str], Planned]) -> BasisChoice:
     basis, planned = best
     plan = planned.plan
     shares = ", ".join(f"{each['basis']} {each['added_of_range']:.2%}" for each in tried)
-    chosen = (
+    notes = [
         f"basis auto chose {basis}, {len(plan.features.names)} columns; what privacy "
         f"adds to a prediction, of the label range: {shares}"
-    )
-    notes = [Note(each, Note.CHOICE) for each in (chosen, *_tree_notes(plan))]
-    plan = replace(plan, notes=(*plan.notes, *notes))
-    return BasisChoice(basis, Planned(plan, planned.design), tuple(tried))
-
-
-def _tree_notes(plan: MechanismPlan) -> Iterator[str]:
-    """Say so if trees on noisy rows may do better (theory §11, §12)."""
+    ]
+    # Say so if trees on noisy rows may do better (theory §11, §12).
     claim = plan.claim
     noise = least_noise(1.0, claim.protected, claim.epsilon, claim.delta).std
     leaf = _ROWS_FOR_NOISE * 12 * noise**2
     leaves = plan.features.rows / leaf
     if leaves >= _LEAVES:
-        yield (
+        notes.append(
             "trees on noisy rows (`use='any-model'`) may predict better at this budget: the rows "
             f"fill some {leaves:,.0f} leaves of {leaf:,.0f} rows, in which noise averages out"
         )
+    plan = replace(plan, notes=(*plan.notes, *(Note(each, Note.CHOICE) for each in notes)))
+    return basis, Planned(plan, planned.design), tuple(tried)
 
 
 # ---- suggestions
@@ -394,20 +367,12 @@ _MOST_COLUMNS, _MOST_VALUES = 200, 50_000_000
 """Of a table that is encoded again without a column."""
 
 
-@dataclass(frozen=True)
-class Suggestion:
-    """A changed option, and what would then be planned."""
-
-    words: str
-    plan: MechanismPlan
-
-
-def utility_refusal(plan: MechanismPlan, suggestions: Sequence[Suggestion]) -> str:
+def utility_refusal(plan: MechanismPlan, suggestions: Mapping[str, MechanismPlan]) -> str:
     """Return one line: what is wrong, what would mend it, how to go on without."""
     fixes = "; ".join(
-        f"{each.words} (adds {number(math.sqrt(each.plan.forecast.added_mse), 3)}, "
-        f"keeps {max(0, each.plan.explained_share_kept):.0%})"
-        for each in suggestions
+        f"{words} (adds {number(math.sqrt(changed.forecast.added_mse), 3)}, "
+        f"keeps {max(0, changed.explained_share_kept):.0%})"
+        for words, changed in suggestions.items()
     )
     return (
         f"{plan.utility_message}; {f'remedies: {fixes}' if fixes else NO_FIX}; "
@@ -417,8 +382,8 @@ def utility_refusal(plan: MechanismPlan, suggestions: Sequence[Suggestion]) -> s
 
 def suggest_fixes(
     planned: Planned, choices: Choices, source: Source, engine: Engine
-) -> list[Suggestion]:
-    """Return changes that make the plan of this mechanism useful, the best first."""
+) -> dict[str, MechanismPlan]:
+    """Return changed options that make the plan useful, with the plans they lead to, best first."""
     mechanism, columns = planned.plan.mechanism, len(planned.plan.features.names)
 
     def replan(design: DesignSummary, source: Source, **changed: Any) -> MechanismPlan | None:
@@ -449,13 +414,13 @@ def suggest_fixes(
             found[f"`drop='{column}'`"] = replan(design, fewer)
         except LabelDPError:
             pass
-    fixes = [
-        Suggestion(words, plan)
+    fixes = {
+        words: plan
         for words, plan in found.items()
         # one that leaves less than half of the columns has little to explain
         if plan is not None and plan.is_useful and 2 * len(plan.features.names) > columns
-    ]
-    return sorted(fixes, key=lambda each: -each.plan.explained_share_kept)
+    }
+    return dict(sorted(fixes.items(), key=lambda each: -each[1].explained_share_kept))
 
 
 def _costliest_column(planned: Planned) -> str | None:

@@ -173,7 +173,11 @@ class Plan(MechanismPlan, ReprMixin):
         """
         source = self.scan(source, label=label, **table)
         rows, columns = self.claim.extent(len(self.features.names), len(self.features.columns))
-        check_memory(rows, columns)
+        if rows * columns > MOST_NUMBERS:
+            raise PlanError(
+                f"{rows:,} rows of {columns} columns are too many to hold in memory; write them "
+                "to a directory as they are drawn (plan.release_to, labeldp release)"
+            )
         return self._release(source, None, engine, randomness, ledger, dataset, about, again)
 
     def release_to(
@@ -369,15 +373,6 @@ class Plan(MechanismPlan, ReprMixin):
             return replace(cls.from_json(document), path=path, file_seal=document["seal"])
         except InputError as problem:
             raise InputError(f"{path}: {problem}") from None
-
-
-def check_memory(rows: int, columns: int) -> None:
-    """Refuse to draw in memory what does not fit an ordinary machine's."""
-    if rows * columns > MOST_NUMBERS:
-        raise PlanError(
-            f"{rows:,} rows of {columns} columns are too many to hold in memory; write them "
-            "to a directory as they are drawn (plan.release_to, labeldp release)"
-        )
 
 
 # ---- a plan file is released once
@@ -594,7 +589,11 @@ def plan(
     make_options(Encoding, choices)  # refuses wrong values, before anything is read
     for name in option_names() & table.keys():  # of mechanisms of other packages
         choices[name] = table.pop(name)
-    _refuse_unknown(table, [*TABLE_OPTIONS, *choices])
+    known = [*TABLE_OPTIONS, *choices]
+    for name in table.keys() - set(known):
+        close = get_close_matches(name, known, n=1)
+        remedy = f"did you mean `{close[0]}`?" if close else "leave it out"
+        raise InputError(f"plan() has no argument `{name}`; {remedy}")
     label = label or named_label(source, formula)
     source = as_source(source, label=label, label_range=label_range, **table)
     engine = engine or engine_for(source)
@@ -604,8 +603,7 @@ def plan(
 
     bases: tuple[dict[str, Any], ...] = ()
     if basis == AUTO:
-        choice = choose_basis(plan_basis)
-        choices["basis"], planned, bases = choice.basis, choice.planned, choice.tried
+        choices["basis"], planned, bases = choose_basis(plan_basis)
     else:
         planned = plan_basis(basis)
     return finish_plan(planned, choices, source, engine, bases=bases, force=force)
@@ -617,15 +615,6 @@ _OWN_OPTIONS = (
     "noise_std", "noisy_fraction", "noisy_column",
 )  # fmt: skip
 """Keywords of `plan` that are options of our mechanisms."""
-
-
-def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse keywords that neither `plan` nor `scan` has, and name the nearest."""
-    for name in table:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            remedy = f"did you mean `{close[0]}`?" if close else "leave it out"
-            raise InputError(f"plan() has no argument `{name}`; {remedy}")
 
 
 def finish_plan(

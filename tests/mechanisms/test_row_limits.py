@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, Release
-from labeldp.exact.label_sums import LabelGrid
-from labeldp.mechanisms import noisy_rows as plan_module
+from labeldp import InputError, Release, plan
 from labeldp.mechanisms.noisy_rows import (
     NoisyRows,
     NoisyRowsClaim,
@@ -23,7 +20,7 @@ from labeldp.mechanisms.noisy_rows import (
 )
 from labeldp.passes.engine import LocalEngine
 from tests.mechanisms.cases import EVERY, forged_claim, small_plan
-from tests.tables import source
+from tests.tables import source, table
 
 check, check_features = NoisyRows().check, NoisyRows().check_features
 _check_numbers = NoisyRows()._check_numbers
@@ -117,21 +114,23 @@ def test_of_both_laws_the_one_of_less_variance_is_taken() -> None:
     assert least_noise(1.0, 1000, 1.0, 1e-5).name == "gaussian"
 
 
-@pytest.mark.parametrize(("scale", "exponent"), [(1.0, -20), (2.0**-20, -12)])
-def test_labels_are_doubles_on_the_finer_of_both_grids(scale: float, exponent: int) -> None:
-    """Steps of 2⁻²⁰ of labels, or of 2⁻³⁰ of noise: labels and noise need their digits."""
-    finest = min(exponent, math.floor(math.log2(scale)) - 10)
-    most = plan_module._MOST_STEPS * 2.0**finest
-    noise = RowNoise("laplace", scale)
-    width = 2.0**exponent * 2**19
-    for sign in (1, -1):
-        near, far = sign * most * (1 - 2.0**-10), sign * most
-        ends = sorted((near, near - sign * width))
-        NoisyRows()._check_magnitude(LabelGrid(ends[0], ends[1], exponent, 0), noise)
-        ends = sorted((far, far - sign * width))
-        with pytest.raises(InputError, match=r"is too far from 0 for its width; subtract a pub"):
-            NoisyRows()._check_magnitude(LabelGrid(ends[0], ends[1], exponent, 0), noise)
-    assert most <= 2.0**53 * 2.0**finest
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("width", [1.0, 2.0**-20])
+def test_labels_are_doubles_on_the_finer_of_both_grids(sign: int, width: float) -> None:
+    """Labels and noise count fewer than 2⁵⁰ steps of the finer grid."""
+    data = table(200)
+    near = plan(data, label="label", label_range=(0.0, width), mechanism="noisy-rows", force=True)
+    claim = near.claim
+    assert isinstance(claim, NoisyRowsClaim)
+    most = 2.0**50 * 2.0 ** min(near.labels.exponent, claim.noise.grid)
+    for end, fine in ((most * (1 - 2.0**-10), True), (most, False)):
+        ends = tuple(sorted((sign * end, sign * (end - width))))
+        asked: dict[str, Any] = {"label": "label", "label_range": ends, "mechanism": "noisy-rows"}
+        if fine:
+            plan(data, force=True, **asked)
+        else:
+            with pytest.raises(InputError, match=r"is too far from 0 for its width; subtract a"):
+                plan(data, force=True, **asked)
 
 
 # --- a release -----------------------------------------------------------------------------

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from labeldp import InputError, PlanError
+from labeldp import InputError, PlanError, plan, planning
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.residual_floor import FloorMode
 from labeldp.accounting.sketch import DatasetBounds
-from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
 from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
-from labeldp.planning import MOST_NUMBERS, check_memory
 from labeldp.sampling.streams import normals, public_stream, words
+from tests.tables import source, table
 
 # --- noisy bags ----------------------------------------------------------------------------
 
@@ -169,33 +168,26 @@ def test_rounding_and_twice_the_defect_are_allowed_for() -> None:
 
 @pytest.mark.parametrize(("steps", "fine"), [(256, True), (255, False)])
 def test_a_label_range_has_256_steps_of_its_grid(steps: int, fine: bool) -> None:
-    labels = LabelGrid(1024.0, 1024.0 + steps * 2.0**-9, -9, 0)
+    """Without an intercept labels count from 0."""
+    asked: dict[str, Any] = {"label": "label", "intercept": False, "force": True}
+    exponent = plan(table(200), label_range=(1024.0, 1025.0), **asked).labels.exponent
+    ends = 1024.0, 1024.0 + steps * 2.0**exponent
     if fine:
-        design_summary._check_steps(labels)
+        assert plan(table(200), label_range=ends, **asked).labels.exponent == exponent
         return
-    with pytest.raises(InputError, match=r"^`label_range` 1024 1024\.\d+ is too far from 0"):
-        design_summary._check_steps(labels)
+    with pytest.raises(InputError, match=r"^`label_range` 1024 102\S* is too far from 0"):
+        plan(table(200), label_range=ends, **asked)
 
 
-@pytest.mark.parametrize(("leverage", "told"), [(0.4, False), (0.41, True)])
-def test_a_leverage_above_four_over_the_root_of_the_rows_is_told(
-    leverage: float, told: bool
-) -> None:
-    """4/√100 = 0.4."""
-    row: Any = SimpleNamespace(where="row 7", leverage=leverage, column="town=t1")
-    seen: Any = SimpleNamespace(maximum=leverage, costliest=[row])
-    words = [
-        "row 7 has a leverage of 0.41 because of 'town=t1', which costs utility; "
-        "`max_leverage=0.4` leaves such out"
-    ]
-    assert design_summary._advice(seen, 100) == (words if told else [])
-
-
-def test_what_does_not_fit_memory_is_refused() -> None:
-    assert MOST_NUMBERS * 8 == 4e9
-    check_memory(5_000_000, 100)
-    with pytest.raises(PlanError, match=r"^5,000,001 rows of 100 columns are too many to hold"):
-        check_memory(5_000_001, 100)
+def test_what_does_not_fit_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planning.MOST_NUMBERS * 8 == 4e9
+    rows = source(200)
+    made = plan(rows, mechanism="noisy-rows", force=True)
+    monkeypatch.setattr(planning, "MOST_NUMBERS", 400)
+    made.release(rows)
+    monkeypatch.setattr(planning, "MOST_NUMBERS", 399)
+    with pytest.raises(PlanError, match=r"^200 rows of 2 columns are too many to hold"):
+        made.release(rows)
 
 
 def test_a_floor_is_the_smallest_double_that_its_law_accepts() -> None:

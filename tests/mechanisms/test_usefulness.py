@@ -140,10 +140,10 @@ def test_remedies_are_planned_and_the_best_comes_first() -> None:
     planned = plan_mechanism("wtd-flag", "linear", asked, rows, engine)
     assert not planned.plan.is_useful
     found = suggest_fixes(planned, asked, rows, engine)
-    kept = [each.plan.explained_share_kept for each in found]
+    kept = [each.explained_share_kept for each in found.values()]
     assert kept == sorted(kept, reverse=True)
-    assert all(each.plan.is_useful for each in found)
-    (cured,) = (each.plan for each in found if each.words == "`drop='income'`")
+    assert all(each.is_useful for each in found.values())
+    cured = found["`drop='income'`"]
     assert "income" not in cured.features.columns
     assert cured.forecast.added_mse < 0.5 * planned.plan.forecast.added_mse
 
@@ -159,7 +159,7 @@ def test_a_wide_table_is_not_encoded_again() -> None:
     rows, engine = scan(pa.table(data), label="label", label_range=RANGE), labeldp.LocalEngine(1)
     asked = {"epsilon": 0.2, "delta": 1e-6}
     planned = plan_mechanism("shaped-flag", "linear", asked, rows, engine)
-    assert not any("drop" in each.words for each in suggest_fixes(planned, asked, rows, engine))
+    assert not any("drop" in words for words in suggest_fixes(planned, asked, rows, engine))
 
 
 def test_force_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:

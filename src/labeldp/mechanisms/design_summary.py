@@ -94,7 +94,16 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         factor = verified_cholesky(gram, features, saturated=True)
     dependent = _dependent(features, factor)
     if encoding.strict:
-        _refuse(_constant(source, features, encoding.formula) + dependent)
+        formula, asked = encoding.formula, source.names
+        if formula is not None:
+            asked = Formula.of(formula, source.names).columns
+        constant = [
+            f"feature column {name!r} is constant or an id"
+            for name in asked
+            if name not in features.columns
+        ]
+        for problem in (*constant, *dependent):
+            raise DataError(f"{problem}; `drop` it, or plan without `strict` to leave it out")
     leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     trimmed = []
     while max_leverage is not None and leverage.maximum > max_leverage:
@@ -109,7 +118,12 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         factor = verified_cholesky(gram, features.keep(kept), saturated=True)
         leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
-    _check_steps(labels)
+    if labels.high - labels.low < math.ldexp(_FEWEST_STEPS, labels.exponent):
+        # Without an intercept labels count from 0, and far from it their steps are wide.
+        raise InputError(
+            f"`label_range` {labels.low:g} {labels.high:g} is too far from 0 for its width; "
+            "subtract a public number from all labels, or keep the intercept"
+        )
     facts = DatasetBounds(
         rows=gram.rows,
         label_range=labels.range,
@@ -118,9 +132,17 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         centred=features.intercept,
         inflation=inflation_for(factor.error_bound) + 2 * factor.error_bound,
     )
-    notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
+    notes = [*features.notes, *dependent, *trimmed]
+    usual = 4 / math.sqrt(gram.rows)  # a level with √rows rows has 1/√rows
+    if leverage.maximum > usual:
+        costly = leverage.costliest[0]
+        words = (
+            f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
+            f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out"
+        )
+        notes.append(Note(words, Note.NOISE))
     return DesignSummary(
-        features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes
+        features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), tuple(notes)
     )
 
 
@@ -144,24 +166,6 @@ def feature_bound(features: FeatureMap) -> float:
     return math.sqrt(square) * (1 + 1e-12)
 
 
-def _check_steps(labels: LabelGrid) -> None:
-    """Without an intercept labels count from 0, and far from it the steps between them are wide."""
-    if labels.high - labels.low < math.ldexp(_FEWEST_STEPS, labels.exponent):
-        raise InputError(
-            f"`label_range` {labels.low:g} {labels.high:g} is too far from 0 for its width; "
-            "subtract a public number from all labels, or keep the intercept"
-        )
-
-
-def _constant(source: Source, features: FeatureMap, formula: str | None) -> list[str]:
-    asked = source.names if formula is None else Formula.of(formula, source.names).columns
-    return [
-        f"feature column {name!r} is constant or an id"
-        for name in asked
-        if name not in features.columns
-    ]
-
-
 def _dependent(features: FeatureMap, factor: VerifiedCholesky) -> list[str]:
     """Numeric columns that are duplicates or combinations of others.
 
@@ -174,24 +178,6 @@ def _dependent(features: FeatureMap, factor: VerifiedCholesky) -> list[str]:
         for column in features.number_columns
         if column not in kept and column not in features.derived_positions
     ]
-
-
-def _advice(leverage: Leverage, rows: int) -> list[str]:
-    """A hint when a few rows make the release dear: a level with √rows rows has 1/√rows."""
-    usual = 4 / math.sqrt(rows)
-    if leverage.maximum <= usual:
-        return []
-    costly = leverage.costliest[0]
-    words = (
-        f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
-        f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out"
-    )
-    return [Note(words, Note.NOISE)]
-
-
-def _refuse(left_out: list[str]) -> None:
-    if left_out:
-        raise DataError(f"{left_out[0]}; `drop` it, or plan without `strict` to leave it out")
 
 
 def most_rows(

@@ -3,7 +3,7 @@
 Plan (features only)
     1. count the rows of the largest person, if persons are covered            -> most_rows
     2. choose the law of least variance, Laplace or Gaussian, and its scale     -> least_noise
-    3. check that labels and noise are exact multiples of their grids           -> _check_magnitude
+    3. check that doubles hold labels and noise exactly                         -> plan
     4. forecast what the noise adds to a fit                                    -> plan
 Run (one pass over features, one over labels)
     5. check that the table's features and persons are those of the plan        -> run
@@ -287,9 +287,23 @@ class NoisyRows(Mechanism):
             with_features=options.with_features,
             person=person,
         )
-        self._check_magnitude(design.labels, noise)
+        low, high = design.labels.range
+        if max(-low, high) >= math.ldexp(_MOST_STEPS, min(noise.grid, design.labels.exponent)):
+            # So far from 0 doubles could not hold label and noise exactly.
+            raise InputError(
+                f"`label_range` {low:g} {high:g} is too far from 0 for its width; subtract a "
+                "public number from all labels"
+            )
         forecast = claim.forecast(options.residual(claim.width), options.residual_source)
-        shrunken = self._shrunken_error(claim, options.residual_guess or 0.0)
+        # What noise adds to shrunken predictions: one variance in all directions.
+        variance, mean_columns = noise.std**2, int(claim.intercept)
+        shrunken = shrunken_ms(
+            [variance] * (claim.rank - mean_columns),
+            variance * mean_columns,
+            rows=claim.rows,
+            width=claim.width,
+            explained=explained_ms(claim.width, options.residual_guess or 0.0),
+        )
         return MechanismPlan(
             self,
             claim,
@@ -299,27 +313,6 @@ class NoisyRows(Mechanism):
             replace(forecast, added_mse_default_fit=shrunken),
             design.notes,
             design.factor,
-        )
-
-    def _check_magnitude(self, labels: LabelGrid, noise: RowNoise) -> None:
-        """Refuse label ranges so far from 0 that doubles could not hold label and noise exactly."""
-        finest = min(noise.grid, labels.exponent)
-        low, high = labels.range
-        if max(-low, high) >= math.ldexp(_MOST_STEPS, finest):
-            raise InputError(
-                f"`label_range` {low:g} {high:g} is too far from 0 for its width; subtract a "
-                "public number from all labels"
-            )
-
-    def _shrunken_error(self, claim: NoisyRowsClaim, stated_ms: float) -> float:
-        """Forecast what noise adds to shrunken predictions: one variance in all directions."""
-        variance, mean_columns = claim.noise.std**2, int(claim.intercept)
-        return shrunken_ms(
-            [variance] * (claim.rank - mean_columns),
-            variance * mean_columns,
-            rows=claim.rows,
-            width=claim.width,
-            explained=explained_ms(claim.width, stated_ms),
         )
 
     def run(
