@@ -328,7 +328,7 @@ def test_duplicate_column_names(out: Path, tmp_path: Path) -> None:
         [rows["height"], rows["score"], rows["label"]], names=["height", "height", "label"]
     )
     pq.write_table(twice, tmp_path / "twice.parquet")
-    assert "several columns named 'height'" in refused(out, tmp_path / "twice.parquet")
+    assert "several columns of one name, 'height'" in refused(out, tmp_path / "twice.parquet")
 
 
 def test_labels_in_the_span_of_the_features(write: Write, out: Path) -> None:

@@ -164,7 +164,9 @@ def test_duplicate_names(tmp_path: Path) -> None:
     refused(r"several columns of one name.*header", lambda: scan(tmp_path / "t.csv"))
     (tmp_path / "t.csv").write_text("a,b,a\n1,2,3\n")
     refused("several columns are named 'a', the label", lambda: scan(tmp_path / "t.csv", label="a"))
-    refused("several columns named 'a'", lambda: scan(pa.table([[1], [2]], names=["a", "a"])))
+    refused(
+        "several columns of one name, 'a'", lambda: scan(pa.table([[1], [2]], names=["a", "a"]))
+    )
     refused("one name", lambda: scan(pd.DataFrame([[1, 2]], columns=["a", "a"])))
 
 

@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 
 from labeldp import DataError, scan
 from labeldp.data import readers
-from labeldp.data.batches import joined, take_numbered
+from labeldp.data.readers import joined
+from labeldp.data.source import take_numbered
 from labeldp.features.fit import fit_features
 
 

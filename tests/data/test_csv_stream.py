@@ -103,6 +103,23 @@ def test_the_header_alone_tells_the_encoding(
     assert refused(source)
 
 
+@pytest.mark.parametrize(("encoding", "bad"), [("cp1252", b"\x81"), ("utf-16-le", b"\x00\xd8")])
+def test_bytes_of_no_text_are_refused_in_a_feature_and_wait_for_the_last_row_in_a_label(
+    encoding: str, bad: bytes, tmp_path: Path
+) -> None:
+    path, lines = tmp_path / "t.csv", "c,y\n" + "é,5\n" * 9
+    for row, is_label in (("z,BAD", True), ("BAD,5", False)):
+        start, _, end = (lines + row + "\n").partition("BAD")
+        path.write_bytes(start.encode(encoding) + bad + end.encode(encoding))
+        if is_label:
+            source = scan(path, label="y", label_range=(0, 10), encoding=encoding)
+            assert source.total_rows == 10
+            assert refused(source)
+        else:
+            with pytest.raises(DataError, match=f"is not {encoding} text"):
+                scan(path, label="y", encoding=encoding)
+
+
 @pytest.mark.parametrize("label", ["y", None])
 def test_lines_of_another_width_and_open_quotes_are_refused(
     label: str | None, tmp_path: Path
@@ -119,8 +136,7 @@ def test_lines_of_another_width_and_open_quotes_are_refused(
 def test_plain_lines_are_passed_on_as_they_are(tmp_path: Path) -> None:
     rows = b'1,"x,y",5\r\n\r\n2,z,"6"\r\n' * 500
     (tmp_path / "t.csv").write_bytes(b"a,c,y\r\n" + rows)
-    layout = csv_stream.Layout(tmp_path / "t.csv", ",", 3, 2)
-    assert b"".join(csv_stream.LabelSafeRows(layout, "utf-8")) == rows
+    assert b"".join(csv_stream.LabelSafeRows(tmp_path / "t.csv", "utf-8", ",", 3, 2)) == rows
 
 
 def test_blocks_end_with_rows_where_there_is_no_label(

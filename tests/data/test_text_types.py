@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, FeatureMap, scan
 from labeldp.data.columns import to_float
-from labeldp.data.options import ReadRequest
+from labeldp.data.options import TextOptions
 from labeldp.data.text_types import TextCounts, infer_parsers, parse_numbers
 from labeldp.features.fit import fit_features
 from tests.tables import csv_of
@@ -175,7 +175,7 @@ def test_counts_of_parts_add_up_to_those_of_the_whole(parts: list[list[str]]) ->
 def test_as_many_texts_are_read_as_were_counted(texts: list[str]) -> None:
     counts, array = TextCounts(), pa.array(texts, pa.string())
     counts.add(array)
-    parsers, _, _ = infer_parsers({"x": counts}, ReadRequest(["x"]))
+    parsers, _, _ = infer_parsers({"x": counts}, TextOptions())
     parser = parsers["x"]
     missing = 0 if parser.kind == "category" else counts.kinds["empty"] + parser.unparsed
     assert parser.parse(array).null_count == missing
@@ -186,7 +186,7 @@ def test_many_units_are_none() -> None:
     units = [f"{a}{b}{c}" for a in "abcdefghijk" for b in "abcdefghijk" for c in "abcdefghijk"]
     counts.add(pa.array([f"{k} {unit}" for k, unit in enumerate(units)]))
     assert len(counts.numbers) <= 1000
-    assert infer_parsers({"x": counts}, ReadRequest(["x"]))[0]["x"].kind == "category"
+    assert infer_parsers({"x": counts}, TextOptions())[0]["x"].kind == "category"
 
 
 def test_most_cells_of_a_file_tell_the_decimal_sign(tmp_path: Path) -> None:

@@ -4,17 +4,15 @@
     source.feature_batches()             features only; labels are not read
     source.labelled_batches()            features with checked labels
 
-source.py       `scan` and `Source`; which reader a table has
-options.py      what can be said about text, and what is asked of a reader
-roles.py        names of columns; which are label, person and features
-readers.py      what readers have in common; Parquet and Arrow files
+source.py       `scan` and `Source`; which reader a table has; rows by their numbers
+options.py      names and roles of columns, and options about text
+readers.py      what readers have in common; Parquet and Arrow files; batches cut and joined
 delimited.py    CSV and TSV files; csv_stream.py: blocks of their rows, which no label can move
-foreign.py      Excel, Stata, SPSS and SAS files
-frames.py       pandas, polars, duckdb and Arrow tables
+frames.py       pandas, polars, duckdb and Arrow tables; Excel, Stata, SPSS and SAS files
 cluster.py      Spark data frames, whose rows stay where they are
 text_types.py   text columns as numbers, dates, truth values or categories; dates.py
 columns.py      types of feature columns, and their values as float64
 labels.py       the private column
 persons.py      hashes of the ids of persons
-files.py        which files a path means; batches.py: batches cut, joined and taken from
+files.py        which files a path means
 """

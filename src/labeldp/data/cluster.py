@@ -17,15 +17,14 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp import errors
-from labeldp.data.batches import sliced
-from labeldp.data.readers import COUNT_ROWS, TableReader
-from labeldp.data.roles import check_unique_names
+from labeldp.data.options import check_unique_names
+from labeldp.data.readers import COUNT_ROWS, TableReader, sliced
 from labeldp.data.text_types import Counted, CountTexts, add_counts
 from labeldp.errors import DataError, InputError, LabelDPError
 
@@ -56,10 +55,10 @@ class ClusterReader(TableReader):
     parts are Spark's to divide.
     """
 
+    on_cluster: ClassVar[bool] = True
+
     frame: Any = field(repr=False)
     format: str = "Spark"
-    text: bool = False
-    """Whether it is delimited text that is still to be typed."""
 
     @classmethod
     def open(cls, frame: Any, *, text: bool = False) -> ClusterReader:
@@ -70,15 +69,7 @@ class ClusterReader(TableReader):
             names = [(column.name, column.dataType.simpleString()) for column in frame.schema]
         fields = [(name, _arrow_type(type_name)) for name, type_name in names]
         schema = pa.schema(fields[:-1] if text else fields)
-        return cls(frame=numbered, stored_schema=schema, text=text)
-
-    @property
-    def on_cluster(self) -> bool:
-        return True
-
-    @property
-    def delimited(self) -> bool:
-        return self.text
+        return cls(frame=numbered, stored_schema=schema, delimited=text)
 
     def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Refused: rows stay where they are."""
@@ -106,9 +97,9 @@ class ClusterReader(TableReader):
         """
         places = [self.stored_schema.get_field_index(name) for name in columns]
         schema = pa.schema([self.stored_schema.field(place) for place in places])
-        extra = [len(self.stored_schema)] if self.text else []
+        extra = [len(self.stored_schema)] if self.delimited else []
         parsers = {name: self.parsers[name] for name in columns if name in self.parsers}
-        template = PartReader(stored_schema=schema, text=self.text, parsers=parsers)
+        template = PartReader(stored_schema=schema, delimited=self.delimited, parsers=parsers)
 
         def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _answer(ask, replace(template, stream=batches))
@@ -131,14 +122,13 @@ class PartReader(TableReader):
     """
 
     format: str = "Spark"
-    text: bool = False
     stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
 
     def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns, in batches as Spark sends them or smaller."""
         for batch in self.stream:
             arrays = list(batch.columns)
-            if self.text and pc.any(arrays.pop()).as_py():
+            if self.delimited and pc.any(arrays.pop()).as_py():
                 raise DataError(
                     "a line of the delimited text has not as many fields as the header; correct "
                     "the quoting or the delimiter (Spark reads no line breaks inside quotes)"
@@ -162,7 +152,9 @@ def over_parts(
     assert isinstance(reader, ClusterReader)
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)
-    bare = replace(source, reader=PartReader(stored_schema=pa.schema([]), text=reader.text))
+    bare = replace(
+        source, reader=PartReader(stored_schema=pa.schema([]), delimited=reader.delimited)
+    )
     return reader.ask_parts(names, lambda part: ask(replace(bare, reader=part)))
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
 
 Kind = Literal["numeric", "categorical", "integer"]
@@ -124,12 +124,24 @@ _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_00
 
 
 def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
-    """Return the column as float64 with NaN for missing; dates count days since 1970.
+    """Return the column as float64 with NaN for missing; dates count days since 1970, times hours.
 
     `first_row` is the position of the array's first row in the data, for messages.
-    Refuses text that is not a number, integers beyond 2**53 and infinities.
+    Refuses texts, integers beyond 2**53 and infinities.
     """
-    values = _convert(array, name, first_row)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    type_ = array.type
+    if is_moment(type_) or is_clock(type_):
+        return _days_or_hours(array)
+    if not (is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+        raise DataError(
+            f"column {name!r} has type {type_}, which is not a number; declare it `numeric` when "
+            "the table is scanned, or drop it"
+        )
+    if pa.types.is_integer(type_) and type_.bit_width == 64:
+        integer_ends(array, name)
+    values = floats_of(array)
     if np.isinf(values).any():
         row = first_row + int(np.flatnonzero(np.isinf(values))[0]) + 1
         raise DataError(
@@ -139,21 +151,25 @@ def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float
     return values
 
 
-def _convert(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
-    type_ = array.type
-    if pa.types.is_dictionary(type_):
-        return _convert(array.dictionary_decode(), name, first_row)
-    if is_text(type_):
-        return _parse(array, name, first_row)
-    if is_moment(type_):
-        return _days(array)
-    if is_clock(type_):
-        return _hours(array)
-    if pa.types.is_integer(type_) and type_.bit_width == 64:
-        integer_ends(array, name)
-    if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
-        return floats_of(array)
-    raise DataError(f"column {name!r} has type {type_}, which is not a number; drop it")
+def _days_or_hours(array: pa.Array) -> NDArray[np.float64]:
+    """Return dates as days since 1970, times of day and durations as hours."""
+    has_hours = is_clock(array.type)
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("ms"))
+    per_day = _PER_DAY[array.type.unit]
+    if array.type.bit_width == 32:
+        array = array.cast(pa.int32())
+    ticks = numpy_numbers(pc.fill_null(array.cast(pa.int64()), _ZERO))
+    values: NDArray[np.float64]
+    if has_hours:
+        values = ticks * np.float64(24) / per_day
+    else:
+        # Whole days and the rest apart, so that no unit loses precision; not by divmod, which is
+        # slower for a fixed divisor.
+        days = ticks // per_day
+        values = days.astype(np.float64) + (ticks - days * per_day) / np.float64(per_day)
+    values[numpy_numbers(array.is_null())] = np.nan
+    return values
 
 
 def floats_of(array: pa.Array) -> NDArray[np.float64]:
@@ -190,42 +206,3 @@ def whole_ends(array: pa.Array) -> tuple[int | float, int | float]:
 def beyond_exact(low: float, high: float) -> bool:
     """Whether float64 cannot tell some integers between these apart."""
     return low <= high and max(-low, high) > _EXACT
-
-
-def _days(array: pa.Array) -> NDArray[np.float64]:
-    """Days since 1970; whole days and the rest apart, so that no unit loses precision."""
-    if pa.types.is_date(array.type):
-        array = array.cast(pa.timestamp("ms"))
-    missing = numpy_numbers(array.is_null())
-    per_day = _PER_DAY[array.type.unit]
-    ticks = numpy_numbers(pc.fill_null(array.cast(pa.int64()), _ZERO))
-    days = ticks // per_day  # not divmod, which is slower for a fixed divisor
-    rest = ticks - days * per_day
-    values: NDArray[np.float64] = days.astype(np.float64) + rest / np.float64(per_day)
-    values[missing] = np.nan
-    return values
-
-
-def _hours(array: pa.Array) -> NDArray[np.float64]:
-    """Times of day and durations as hours."""
-    missing = numpy_numbers(array.is_null())
-    whole = array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32()).cast(pa.int64())
-    values: NDArray[np.float64] = numpy_numbers(pc.fill_null(whole, _ZERO)) * np.float64(24)
-    values /= _PER_DAY[array.type.unit]
-    values[missing] = np.nan
-    return values
-
-
-def _parse(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
-    text = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
-    missing = pc.is_in(text, value_set=arrow_words(NULL_WORDS, text.type))
-    text = pc.if_else(missing, no_value(text.type), text)
-    right = pc.or_kleene(pc.match_substring_regex(text, NUMBER), text.is_null())
-    rows = np.flatnonzero(~numpy_numbers(right))
-    if rows.size:
-        raise DataError(
-            f"column {name!r} should be numeric but holds {text[int(rows[0])].as_py()[:40]!r} at "
-            f"row {first_row + int(rows[0]) + 1}; correct the value, or declare the column "
-            "categorical"
-        )
-    return floats_of(text.cast(pa.float64()))

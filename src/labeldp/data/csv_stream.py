@@ -17,8 +17,6 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +43,18 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 
 
 def open_text(path: Path, encoding: str) -> Any:
-    """Open a file, unpacked, as UTF-8."""
+    """Open a file, unpacked, as UTF-8.
+
+    Bytes that are no text of another encoding become U+FFFD: if they are in a label, nothing may be
+    said before the last row. Whoever reads features looks for that sign in them.
+    """
     file = pa.input_stream(str(path))
     if codecs.lookup(encoding).name == "utf-8":
         return file
-    return pa.transcoding_input_stream(file, encoding, "utf-8")
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    return pa.TransformInputStream(
+        file, lambda raw: decoder.decode(bytes(raw), not len(raw)).encode()
+    )
 
 
 def read_header(file: Any, path: Path, skip_lines: int) -> tuple[bytes, bytes]:
@@ -73,106 +78,40 @@ def read_header(file: Any, path: Path, skip_lines: int) -> tuple[bytes, bytes]:
             raise DataError(f"{path}: the header has no end; check the quoting of its names")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How the lines of a file are divided: how many fields, and which of them is the label."""
-
-    path: Path
-    delimiter: str
-    fields: int
-    label: int | None
-    skip_lines: int = 0
-    skip_footer: int | None = None
-    """Lines below the last row; None: those that look so (`is_below`)."""
-    leave_out_odd: bool = False
-    """Whether lines of another number of fields are left out instead of refused."""
-
-    @cached_property
-    def strict(self) -> re.Pattern[bytes]:
-        """A whole row; its group is the label, as short as may be."""
-        return self._row(b"")
-
-    @cached_property
-    def lenient(self) -> re.Pattern[bytes]:
-        """The same with text behind closing quotes, which Arrow takes too."""
-        return self._row(b"[^%b\n]*+" % self._sign)
-
-    @cached_property
-    def unclosed(self) -> re.Pattern[bytes]:
-        """The start of a row in which a feature's quote is still open."""
-        feature, sign, tail = self._feature(b""), self._sign, rb'"(?>[^"]++|"")*+\Z'
-        before = self.fields if self.label is None else self.label
-        behind = self.fields - before - 2
-        ways = []
-        if before:
-            ways.append(rb"(?:%b%b){0,%d}+%b" % (feature, sign, before - 1, tail))
-        if behind >= 0:
-            ways.append(
-                rb"(?:%b%b){%d}[^\n]*?(?:%b%b){0,%d}%b%b"
-                % (feature, sign, before, sign, feature, behind, sign, tail)
-            )
-        return re.compile(b"|".join(ways) or rb"(?!)")
-
-    def is_one_field(self, label: bytes) -> bool:
-        """Whether Arrow takes a label for one field as it stands."""
-        if label[:1] == b'"':
-            return re.fullmatch(rb'"[^"\r\n]*"', label) is not None
-        return not re.search(rb'[\r"%b]' % self._sign, label)
-
-    def is_below(self, line: bytes) -> bool:
-        """Whether a line is no row: at most one of its fields is filled.
-
-        A line with as many fields as the header may be a row with missing values. It is none if it
-        has three features or more, of which one at most is filled, with a text without digits
-        ("Total"). The label has no say: a row has delimiters enough whatever its label is, and the
-        label's field is left out.
-        """
-        cells = line.rstrip(b"\r").split(self.delimiter.encode())
-        if len(cells) >= self.fields:
-            if self.label is not None:
-                behind = self.fields - self.label - 1
-                cells = cells[: self.label] + cells[len(cells) - behind :]
-            if len(cells) < _FEWEST_FEATURES or re.search(rb"\d", b"".join(cells)):
-                return False
-        filled = [cell for cell in cells if cell.strip(b' "')]
-        return len(filled) <= 1 and all(cell.count(b'"') % 2 == 0 for cell in cells)
-
-    @cached_property
-    def _sign(self) -> bytes:
-        return re.escape(self.delimiter.encode())
-
-    def _feature(self, behind_quotes: bytes) -> bytes:
-        sign = self._sign
-        quoted = rb'"(?>[^"]++|"")*+"%b(?=%b|$)' % (behind_quotes, sign)
-        return rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
-
-    def _row(self, behind_quotes: bytes) -> re.Pattern[bytes]:
-        feature, sign = self._feature(behind_quotes), self._sign
-        if self.label is None:
-            return re.compile(rb"(?:%b%b){%d}%b()\Z" % (feature, sign, self.fields - 1, feature))
-        behind = self.fields - self.label - 1
-        return re.compile(
-            rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z"
-            % (feature, sign, self.label, sign, feature, behind)
-        )
-
-
 class LabelSafeRows:
-    """Blocks of whole rows of a file, without header and lines below, each label one field."""
+    """Blocks of whole rows of a file, without header and lines below, each label one field.
 
-    def __init__(self, layout: Layout, encoding: str) -> None:
-        self._layout, self._encoding = layout, encoding
+    Lines have so many `fields`, of which number `label` is the label. `skip_footer` lines are below
+    the last row; None: those that look so. Lines of another number of fields are refused, or left
+    out with `leave_out_odd`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        encoding: str,
+        delimiter: str,
+        fields: int,
+        label: int | None,
+        skip_lines: int = 0,
+        skip_footer: int | None = None,
+        *,
+        leave_out_odd: bool = False,
+    ) -> None:
+        self._path, self._encoding, self._skip_lines = path, encoding, skip_lines
+        self._delimiter, self._fields, self._label = delimiter.encode(), fields, label
+        self._skip_footer, self._leave_out_odd = skip_footer, leave_out_odd
+        self._strict, self._lenient, self._unclosed = _patterns(self._delimiter, fields, label)
         self._end = _LF
         """What a line ends with: the sign that ends the header."""
         self.lines_below = 0
         """Lines that were left out at the end, once it is reached."""
 
     def __iter__(self) -> Iterator[bytes]:
-        layout = self._layout
         # The end is held back, because lines below the table may be in it.
-        held = _TAIL if layout.skip_footer is None else BLOCK * (layout.skip_footer > 0)
-        with open_text(layout.path, self._encoding) as file:
-            header, rest = read_header(file, layout.path, layout.skip_lines)
+        held = _TAIL if self._skip_footer is None else BLOCK * (self._skip_footer > 0)
+        with open_text(self._path, self._encoding) as file:
+            header, rest = read_header(file, self._path, self._skip_lines)
             self._end = _CR if header.endswith(b"\r") else _LF
             ended = False
             while not ended:
@@ -187,7 +126,7 @@ class LabelSafeRows:
                 rest = unfinished + rest
                 if len(rest) > held + LONGEST_ROW or (ended and rest):
                     raise DataError(
-                        f"{layout.path}: a quote is not closed, or a line has more than "
+                        f"{self._path}: a quote is not closed, or a line has more than "
                         f"{LONGEST_ROW:,} bytes; correct the quoting, or name the `delimiter`"
                     )
                 if rows.strip(b"\r\n"):
@@ -195,16 +134,33 @@ class LabelSafeRows:
 
     def _without_lines_below(self, text: bytes) -> bytes:
         """Leave the last lines out that are no rows; empty ones do not count."""
-        said = self._layout.skip_footer
-        end, most = bytes([self._end]), _MOST_BELOW if said is None else said
-        while self.lines_below < most:
+        end, most = bytes([self._end]), self._skip_footer
+        while self.lines_below < (_MOST_BELOW if most is None else most):
             bare = text.rstrip(b"\r\n")
             line = bare[bare.rfind(end) + 1 :]
-            if not bare or (said is None and not self._layout.is_below(line)):
+            if not bare or (most is None and not self._is_below(line)):
                 break
             text = bare[: len(bare) - len(line)]
             self.lines_below += 1
         return text
+
+    def _is_below(self, line: bytes) -> bool:
+        """Whether a line is no row: at most one of its fields is filled.
+
+        A line with as many fields as the header may be a row with missing values. It is none if it
+        has three features or more, of which one at most is filled, with a text without digits
+        ("Total"). The label has no say: a row has delimiters enough whatever its label is, and the
+        label's field is left out.
+        """
+        cells = line.rstrip(b"\r").split(self._delimiter)
+        if len(cells) >= self._fields:
+            if self._label is not None:
+                behind = self._fields - self._label - 1
+                cells = cells[: self._label] + cells[len(cells) - behind :]
+            if len(cells) < _FEWEST_FEATURES or re.search(rb"\d", b"".join(cells)):
+                return False
+        filled = [cell for cell in cells if cell.strip(b' "')]
+        return len(filled) <= 1 and all(cell.count(b'"') % 2 == 0 for cell in cells)
 
     def _whole_rows(self, body: bytes) -> tuple[bytes, bytes]:
         """Return the rows, each label one field, and the start of a row that is not complete."""
@@ -228,34 +184,36 @@ class LabelSafeRows:
         self, body: bytes, first: int, number: int, ends: NDArray[np.intp]
     ) -> tuple[int, bytes | None]:
         """Return the line after a row that begins with a line, and the row; None if it goes on."""
-        layout = self._layout
         for last in range(number, len(ends)):
             text, end = body[first : ends[last]], body[ends[last] : ends[last] + 1]
             if self._end == _LF and text.endswith(b"\r"):
                 text, end = text[:-1], b"\r" + end
             if self._end == _CR:
                 text = text.replace(b"\r", b"\n")
-            row = layout.strict.match(text)
-            if row is None and not layout.unclosed.match(text):
-                row = layout.lenient.match(text)
-                if row is None and layout.leave_out_odd:
+            row = self._strict.match(text)
+            if row is None and not self._unclosed.match(text):
+                row = self._lenient.match(text)
+                if row is None and self._leave_out_odd:
                     return last + 1, b""
                 if row is None:
-                    raise self._another_width(text)
+                    raise DataError(
+                        f"{self._path}: a line has {text.count(self._delimiter) + 1} fields where "
+                        f"the header has {self._fields}; correct the quoting, name the "
+                        "`delimiter`, or leave lines above or below the table out (`skip_lines`, "
+                        "`skip_footer`)"
+                    )
             if row is not None:
-                label = row[1] if layout.is_one_field(row[1]) else NO_NUMBER
+                label = row[1] if self._is_one_field(row[1]) else NO_NUMBER
                 return last + 1, text[: row.start(1)] + label + text[row.end(1) :] + end
             if len(text) > LONGEST_ROW:
                 break
         return len(ends), None
 
-    def _another_width(self, line: bytes) -> DataError:
-        layout = self._layout
-        return DataError(
-            f"{layout.path}: a line has {line.count(layout.delimiter.encode()) + 1} fields where "
-            f"the header has {layout.fields}; correct the quoting, name the `delimiter`, or leave "
-            "lines above or below the table out (`skip_lines`, `skip_footer`)"
-        )
+    def _is_one_field(self, label: bytes) -> bool:
+        """Whether Arrow takes a label for one field as it stands."""
+        if label[:1] == b'"':
+            return re.fullmatch(rb'"[^"\r\n]*"', label) is not None
+        return not re.search(rb'[\r"]', label) and self._delimiter not in label
 
     def _odd_lines(self, body: bytes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return lines that are not plainly so many fields, and where lines end."""
@@ -264,7 +222,7 @@ class LabelSafeRows:
         if not len(ends) or ends[-1] != len(body) - 1:
             ends = np.append(ends, len(body))
         starts = np.append(0, ends[:-1] + 1)
-        delimits, odd = signs == ord(self._layout.delimiter), np.zeros(len(ends), bool)
+        delimits, odd = signs == ord(self._delimiter), np.zeros(len(ends), bool)
         if b'"' in body:
             delimits &= self._outside_quotes(signs, starts, ends, odd)
         if self._end == _LF and body.count(b"\r") != body.count(b"\r\n"):
@@ -273,7 +231,7 @@ class LabelSafeRows:
             odd[np.searchsorted(ends, alone)] = True
         counts = np.add.reduceat(delimits, starts, dtype=np.int64)
         blank = (ends - starts == 0) | ((ends - starts == 1) & (signs[starts] == _CR))
-        odd |= (counts != self._layout.fields - 1) & ~blank
+        odd |= (counts != self._fields - 1) & ~blank
         return np.flatnonzero(odd), ends
 
     def _outside_quotes(
@@ -294,7 +252,7 @@ class LabelSafeRows:
             lengths = np.diff(np.append(starts, len(signs)))
             count -= np.repeat(count[starts] - quoted[starts], lengths)
         inside: NDArray[np.bool_] = count % 2 == 1
-        sign = ord(self._layout.delimiter)
+        sign = ord(self._delimiter)
         fine = np.where(
             inside[quotes],  # an opening one
             (before == sign) | (before == self._end),
@@ -303,3 +261,36 @@ class LabelSafeRows:
         odd |= unpaired
         odd[np.searchsorted(ends, quotes[~fine])] = True
         return np.logical_not(inside)
+
+
+def _patterns(
+    delimiter: bytes, fields: int, label: int | None
+) -> tuple[re.Pattern[bytes], re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return patterns of a whole row, strict and lenient, and of one in which a quote is open.
+
+    The group of a row is its label, as short as may be. The lenient pattern has text behind closing
+    quotes, which Arrow takes too. In the last one the quote of a feature is still open.
+    """
+    sign = re.escape(delimiter)
+
+    def feature(behind_quotes: bytes) -> bytes:
+        quoted = rb'"(?>[^"]++|"")*+"%b(?=%b|$)' % (behind_quotes, sign)
+        return rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
+
+    def row(behind_quotes: bytes) -> re.Pattern[bytes]:
+        cell = feature(behind_quotes)
+        if label is None:
+            return re.compile(rb"(?:%b%b){%d}%b()\Z" % (cell, sign, fields - 1, cell))
+        parts = (cell, sign, label, sign, cell, fields - label - 1)
+        return re.compile(rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts)
+
+    cell, tail = feature(b""), rb'"(?>[^"]++|"")*+\Z'
+    before = fields if label is None else label
+    behind = fields - before - 2
+    ways = []
+    if before:
+        ways.append(rb"(?:%b%b){0,%d}+%b" % (cell, sign, before - 1, tail))
+    if behind >= 0:
+        parts = (cell, sign, before, sign, cell, behind, sign, tail)
+        ways.append(rb"(?:%b%b){%d}[^\n]*?(?:%b%b){0,%d}%b%b" % parts)
+    return row(b""), row(b"[^%b\n]*+" % sign), re.compile(b"|".join(ways) or rb"(?!)")

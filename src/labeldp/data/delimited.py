@@ -19,15 +19,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from labeldp.data.batches import sliced
-from labeldp.data.columns import NULL_WORDS, NUMBER
-from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, Layout, open_text, read_header
-from labeldp.data.files import DELIMITERS, reading_file, same_schema
-from labeldp.data.options import ReadRequest, TextOptions
-from labeldp.data.readers import TableReader
-from labeldp.data.roles import check_unique_names
+from labeldp.data.columns import NULL_WORDS, NUMBER, is_text
+from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
+from labeldp.data.files import DELIMITERS, common_schema, reading_file
+from labeldp.data.options import TextOptions
+from labeldp.data.readers import TableReader, sliced
 from labeldp.errors import DataError
 
 _FALLBACK = "cp1252"
@@ -44,6 +43,10 @@ _LINE_END = r"\r\n|\n|\r"
 class _EncodingError(DataError):
     """A feature is not text of the supposed encoding."""
 
+    def __init__(self, path: Path, encoding: str) -> None:
+        name = "UTF-8" if encoding == "utf-8" else encoding
+        super().__init__(f"{path} is not {name} text; name its `encoding`, such as cp1252")
+
 
 @dataclass(frozen=True, kw_only=True)
 class DelimitedReader(TableReader):
@@ -52,6 +55,7 @@ class DelimitedReader(TableReader):
     It is one stream, since Arrow itself parses on all cores.
     """
 
+    delimited: bool = True
     delimiter: str
     encoding: str
     label: str | None = None
@@ -85,22 +89,21 @@ class DelimitedReader(TableReader):
         schemas, repeated, skip_lines = [], set[str](), dict[Path, int]()
         for path in paths:
             with _parsing(path, form, options.encoding or encoding):
-                found, skip_lines[path] = _find_header(path, options, named)
-                encoding = encoding or found
+                own_encoding, skip_lines[path] = _find_header(path, options, named)
+                encoding = encoding or own_encoding
                 with open_text(path, encoding) as file:
                     raw, _ = read_header(file, path, skip_lines[path])
                 header = raw.decode().lstrip("\ufeff")
+                _check_encoding(header, path, encoding)
             if not header.strip():
                 raise DataError(f"{path} is empty; a {form} file needs a header line and rows")
             delimiter = delimiter or infer_delimiter(header, DELIMITERS[form])
-            own = _cells(header.rstrip("\r\n"), delimiter)
-            names = numbered_names(own)
-            check_unique_names(names, path)
-            repeated.update(a for a, b in zip(own, names, strict=True) if a != b)
+            cells = _cells(header.rstrip("\r\n"), delimiter)
+            names = numbered_names(cells)
+            repeated.update(a for a, b in zip(cells, names, strict=True) if a != b)
             schemas.append(pa.schema([(name, pa.string()) for name in names]))
-            same_schema(schemas[0], schemas[-1], (paths[0], path))
         return cls(
-            stored_schema=schemas[0],
+            stored_schema=common_schema(paths, schemas),
             format=form,
             paths=paths,
             delimiter=delimiter,
@@ -111,24 +114,27 @@ class DelimitedReader(TableReader):
             skip_lines=skip_lines,
         )
 
-    @property
-    def delimited(self) -> bool:
-        return True
-
-    def prepared(self, request: ReadRequest, /) -> DelimitedReader:
+    def prepared(
+        self,
+        features: Sequence[str],
+        options: TextOptions,
+        numeric: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+    ) -> DelimitedReader:
         """Infer the types of all feature columns in one pass over them as text.
 
         That pass also shows whether features are in the encoding that the header is in, and how
         many lines stand below the table.
         """
-        nulls = request.options.null_words(self.stored_schema.names, delimited=True)
-        reader = replace(self, options=request.options, null_words=nulls)
+        nulls = options.null_words(self.stored_schema.names, delimited=True)
+        reader = replace(self, options=options, null_words=nulls)
+        arguments = (features, options, numeric, categorical)
         try:
-            ready = TableReader.prepared(reader, request)
+            ready = TableReader.prepared(reader, *arguments)
         except _EncodingError:
-            if request.options.encoding is not None or self.encoding == _FALLBACK:
+            if options.encoding is not None or self.encoding == _FALLBACK:
                 raise
-            ready = TableReader.prepared(replace(reader, encoding=_FALLBACK), request)
+            ready = TableReader.prepared(replace(reader, encoding=_FALLBACK), *arguments)
         return replace(ready, notes=(*ready._file_notes(), *ready.notes))
 
     def stored(self) -> DelimitedReader:
@@ -156,16 +162,27 @@ class DelimitedReader(TableReader):
             invalid_row_handler=(lambda _: "skip") if self.all_text else None,
         )
         label = names.index(self.label) if self.label in names else None
+        is_utf8 = codecs.lookup(self.encoding).name == "utf-8"
         for path in self.paths:
-            above, below = self.skip_lines[path], self.options.skip_footer
-            layout = Layout(path, self.delimiter, len(names), label, above, below, self.all_text)
             with _parsing(path, self.format, self.encoding):
-                rows = LabelSafeRows(layout, self.encoding)
+                rows = LabelSafeRows(
+                    path,
+                    self.encoding,
+                    self.delimiter,
+                    len(names),
+                    label,
+                    self.skip_lines[path],
+                    self.options.skip_footer,
+                    leave_out_odd=self.all_text,
+                )
                 for block in rows:
                     table = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
                     for batch in table.to_batches():
                         for name in doubtful:
                             batch = _decoded(batch, name)
+                        if not (is_utf8 or self.all_text):
+                            for column in batch.drop_columns(doubtful).columns:
+                                _check_encoding(column, path, self.encoding)
                         yield from sliced(batch, batch_rows)
             self.lines_below[path] = rows.lines_below
 
@@ -191,18 +208,22 @@ def _parsing(path: Path, form: str, encoding: str) -> Iterator[None]:
     with reading_file(path, form):
         try:
             yield
-        except pa.ArrowInvalid as error:
-            if "UTF8" not in str(error):
-                raise DataError(
-                    f"{path} cannot be parsed as {form}; check quoting and delimiter"
-                ) from None
-            raise _EncodingError(
-                f"{path} is not UTF-8 text; name its `encoding`, for example cp1252"
+        except (pa.ArrowInvalid, UnicodeError) as error:
+            if isinstance(error, UnicodeError) or "UTF8" in str(error):
+                raise _EncodingError(path, encoding or "UTF-8") from None
+            raise DataError(
+                f"{path} cannot be parsed as {form}; check quoting and delimiter"
             ) from None
-        except UnicodeError:
-            raise _EncodingError(
-                f"{path} is not {encoding or 'UTF-8'} text; name its `encoding`"
-            ) from None
+
+
+def _check_encoding(text: str | pa.Array, path: Path, encoding: str) -> None:
+    """Refuse text that was not of another encoding than UTF-8 (`open_text`)."""
+    if isinstance(text, str):
+        is_wrong = "\ufffd" in text and encoding != "utf-8"
+    else:
+        is_wrong = is_text(text.type) and pc.any(pc.match_substring(text, "\ufffd")).as_py()
+    if is_wrong:
+        raise _EncodingError(path, encoding)
 
 
 def _decoded(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:

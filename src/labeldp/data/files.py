@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from labeldp.data.roles import NO_NAMES, printable_names, quoted_names
+from labeldp.data.options import check_unique_names, quoted_names
 from labeldp.errors import DataError
 from labeldp.io_util import path_problem
 
@@ -54,7 +54,10 @@ def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
         if not files:
             raise DataError(f"{place} matches no files; check the pattern")
     else:
-        raise DataError(f"{place}: no such file or directory; {_similar(place)}")
+        names = [each.name for each in place.parent.iterdir()] if place.parent.is_dir() else []
+        close = difflib.get_close_matches(place.name, names, n=1)
+        hint = f"did you mean {place.parent / close[0]}?" if close else "check the path"
+        raise DataError(f"{place}: no such file or directory; {hint}")
     for file in files:
         _check_usable(file)
     formats = sorted({_format_of(file) for file in files})
@@ -84,12 +87,6 @@ def _inside(place: Path) -> list[Path]:
     if not files:
         raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")
     return files
-
-
-def _similar(place: Path) -> str:
-    names = [entry.name for entry in place.parent.iterdir()] if place.parent.is_dir() else []
-    close = difflib.get_close_matches(place.name, names, n=1)
-    return f"did you mean {place.parent / close[0]}?" if close else "check the path"
 
 
 def _format_of(path: Path) -> str:
@@ -134,18 +131,19 @@ def reading_file(path: Path | str, form: str) -> Iterator[None]:
         ) from None
 
 
-def same_schema(first: pa.Schema, other: pa.Schema, paths: tuple[Path, Path]) -> None:
-    """Refuse two files of one table whose columns differ."""
-    what = ""
-    if first.names != other.names:
-        odd = sorted(set(first.names) ^ set(other.names))
-        what = "the order of the columns"
-        if odd:
-            shown = quoted_names(odd, 5) if printable_names(odd) else f"which are {NO_NAMES}"
-            what = f"columns {shown}"
-    elif first.types != other.types:
-        pairs = zip(first, other, strict=True)
-        one, two = next((a, b) for a, b in pairs if a.type != b.type)
-        what = f"the type of column {one.name!r}: {one.type} and {two.type}"
-    if what:
-        raise DataError(f"{paths[0]} and {paths[1]} differ in {what}; files need one schema")
+def common_schema(paths: Sequence[Path], schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return the schema of the files of one table; refuse repeated names and different schemas."""
+    first = schemas[0]
+    for path, other in zip(paths, schemas, strict=True):
+        check_unique_names(other.names, path)
+        if other.names != first.names:
+            odd = sorted({*first.names} ^ {*other.names})
+            what = f"columns {quoted_names(odd, 5)}" if odd else "the order of the columns"
+        elif other.types != first.types:
+            pairs = zip(first, other, strict=True)
+            one, two = next((a, b) for a, b in pairs if a.type != b.type)
+            what = f"the type of column {one.name!r}: {one.type} and {two.type}"
+        else:
+            continue
+        raise DataError(f"{paths[0]} and {path} differ in {what}; files need one schema")
+    return first

@@ -1,7 +1,9 @@
-"""Frames: anything that exports the Arrow C stream, and what becomes such a thing.
+"""Frames, and files of other programs that become one: Excel, Stata, SPSS and SAS.
 
-A reader of batches can be read once, and a polars plan would run at every pass: both become a
-table. A pyarrow dataset stays where it is, and only the columns that are needed are read.
+A frame is anything that exports the Arrow C stream. A reader of batches can be read once, and a
+polars plan would run at every pass: both become a table. A pyarrow dataset stays where it is, and
+only the columns that are needed are read. Files are read whole by the packages of the extra
+`tables`.
 """
 
 from __future__ import annotations
@@ -11,20 +13,31 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from labeldp.data.batches import sliced
+from labeldp.data.columns import is_text
+from labeldp.data.delimited import MOST_TITLES, first_header, numbered_names
+from labeldp.data.files import common_schema
 from labeldp.data.labels import label_texts
-from labeldp.data.options import ReadRequest
-from labeldp.data.readers import TableReader
-from labeldp.data.roles import check_unique_names
-from labeldp.errors import DataError
+from labeldp.data.options import TextOptions, check_unique_names
+from labeldp.data.readers import TableReader, sliced
+from labeldp.errors import DataError, MissingExtraError
 
+_MOST_BELOW, _FEWEST_FEATURES = 20, 3
+_STATISTICAL = {
+    "Stata": "read_dta",
+    "SPSS": "read_sav",
+    "SAS": "read_sas7bdat",
+    "SAS transport": "read_xport",
+}
+"""Functions of pyreadstat."""
 _KNOWN = (
     "pass a path, a directory or a glob, or a pandas, polars, pyarrow or duckdb table with named "
     "columns"
@@ -63,8 +76,6 @@ class FrameReader(TableReader):
     """A pandas, polars or pyarrow table, a duckdb relation, or the like."""
 
     frame: Any = field(repr=False)
-    mixed: tuple[str, ...] = ()
-    """Columns that mix numbers and texts, and are text only for that."""
     uncut: Callable[[], TableReader] | None = field(default=None, repr=False, compare=False)
     """Opens the same file with the rows that `skip_footer` leaves out."""
 
@@ -103,10 +114,6 @@ class FrameReader(TableReader):
                 yield from sliced(batch.select(names), batch_rows)
         if rows == 0 and self.rows is None:
             raise DataError(f"the {self.format} gave no rows; it is empty or can be read only once")
-
-    def _is_undecided(self, name: str, request: ReadRequest, said: Mapping[str, Any]) -> bool:
-        mixed = name in self.mixed and name not in request.categorical
-        return mixed or TableReader._is_undecided(self, name, request, said)
 
 
 def with_label_texts(frame: Any, label: str | None) -> Any:
@@ -201,3 +208,137 @@ def _read_once(name: str) -> DataError:
         f"the {name} holds no rows (any more), and can be read only once; pass a table, e.g. "
         "reader.read_all()"
     )
+
+
+def open_foreign(
+    paths: tuple[Path, ...],
+    form: str,
+    options: TextOptions,
+    *,
+    label: str | None = None,
+    named: Sequence[str] = (),
+) -> FrameReader:
+    """Return the reader of one table in one or more files of another program."""
+    tables, notes = [], dict[str, None]()
+    for path in paths:
+        try:
+            if form == "Excel":
+                table, own_notes = _read_excel(path, options, label, named)
+                notes.update(dict.fromkeys(own_notes))
+            else:
+                import pyreadstat
+
+                # Values, not their printed labels.
+                frame, _ = getattr(pyreadstat, _STATISTICAL[form])(str(path))
+                frame = with_label_texts(frame, label)
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+                table = table.replace_schema_metadata(None)
+        except ModuleNotFoundError:
+            raise MissingExtraError(f"reading {form} files", "tables") from None
+        except PermissionError:
+            raise DataError(f"{path}: permission denied; make the file readable") from None
+        except Exception:  # each package has errors of its own, and they may quote rows
+            raise DataError(
+                f"{path} cannot be read as {form} (damaged, encrypted or of another format); save "
+                f"it again, or as CSV"
+            ) from None
+        tables.append(table)
+    schema = common_schema(paths, [table.schema for table in tables])
+    whole = pa.concat_tables(tables)
+    # Numbers are often typed as text in Excel.
+    mixed = [each.name for each in schema if form == "Excel" and is_text(each.type)]
+    uncut = None
+    if options.skip_footer:
+        every = replace(options, skip_footer=None)
+        uncut = partial(open_foreign, paths, form, every, label=label, named=named)
+    return FrameReader(
+        frame=whole,
+        stored_schema=schema,
+        rows=whole.num_rows,
+        format=form,
+        paths=paths,
+        notes=tuple(notes),
+        mixed=tuple(mixed),
+        uncut=uncut,
+    )
+
+
+def _read_excel(
+    path: Path, options: TextOptions, label: str | None, named: Sequence[str]
+) -> tuple[pa.Table, list[str]]:
+    """Read the first sheet that has the columns asked for; its names are below titles.
+
+    Return the table and notes. The label column is text, and decides nothing: neither which rows
+    there are nor the type of anything.
+    """
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True)
+    try:
+        sheets = book.worksheets
+        for sheet in sheets:
+            sheet.reset_dimensions()  # a lone cell far off would fill all rows with blanks
+        sheet = sheets[0]
+        for each in sheets:
+            top = each.iter_rows(max_row=MOST_TITLES, values_only=True)
+            if any({str(name) for name in row if name is not None} >= {*named} for row in top):
+                sheet = each
+                break
+        rows = [tuple(row) for row in sheet.iter_rows(values_only=True)]
+    finally:
+        book.close()
+    notes = []
+    if len(sheets) > 1:
+        notes.append(f"of {len(sheets)} sheets {sheet.title!r} is read, the others are not")
+    above = options.skip_lines
+    if above is None:
+        top = rows[:MOST_TITLES]
+        has_name = (k for k, row in enumerate(top) if not {*named}.isdisjoint(map(str, row)))
+        above = next(has_name, first_header([len(_filled(row)) for row in top]))
+        if above:
+            notes.append(f"lines above the header, left out: {above}; `skip_lines=0` to change")
+    header = rows[above] if above < len(rows) else ()
+    names = ["" if name is None else str(name) for name in header]
+    while names and not names[-1]:
+        names.pop()
+    names = numbered_names(names)
+    features = [place for place, name in enumerate(names) if name != label]
+    rest = (None,) * len(names)  # a row may end with its last value
+    body = [(*row, *rest)[: len(names)] for row in rows[above + 1 :]]
+    body = [row for row in body if _filled([row[k] for k in features])]  # whatever its label
+    below = options.skip_footer
+    if below is None:
+        below = _count_below([[row[k] for k in features] for row in body[-_MOST_BELOW:]])
+        if below:
+            notes.append(f"lines below the last row, left out: {below}; `skip_footer=0` to change")
+    body = body[: len(body) - below]
+    columns = []
+    for place, name in enumerate(names):
+        values = [row[place] for row in body]
+        texts = label_texts(values) if name == label else _array(plain_texts(values) or values)
+        columns.append(texts)
+    return pa.table(columns, names=names), notes
+
+
+def _filled(row: Sequence[Any]) -> list[Any]:
+    return [cell for cell in row if cell not in (None, "")]
+
+
+def _count_below(rows: Sequence[Sequence[Any]]) -> int:
+    """Return how many of the last rows have one feature at most, a text, of three or more."""
+    below = 0
+    for row in reversed(rows):
+        cells = _filled(row)
+        has_digit = any(re.search(r"\d", str(cell)) for cell in cells)
+        if len(row) < _FEWEST_FEATURES or len(cells) > 1 or has_digit:
+            break
+        below += 1
+    return below
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """Return values of one kind as they are, and of several as the text that a CSV file has."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values])

@@ -1,19 +1,146 @@
-"""What can be said about the text of a table; the rest is inferred from its features."""
+"""What can be said of a table: names and roles of its columns, and options about its text.
+
+Where a file has no header, or another delimiter than was said, its first row stands in the place of
+the names, and one of its values is a label. Such a line has a word that begins with a digit; then
+messages hold only names without a digit.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from labeldp.data.columns import NULL_WORDS
 from labeldp.data.dates import is_date_format
 from labeldp.errors import DataError, InputError, to_int, to_str
 
+_NUMBER_IN_NAME = re.compile(r"(?<![\w.])[\d.]*\d")
+_INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
+"""Names of a stored pandas index and of columns without a name."""
+_LONGEST = 80
+"""Characters of a name that are shown, or compared: a table may have been given for a name."""
+_NO_NAMES = "numbers: is there a line with their names?"
 _MOST_LINES = 1000
 _GONE = {"bound", "share", "measure", "mixed"}
 """Readings of earlier versions that there are no more (`column_formats`)."""
+
+
+def short_name(name: str) -> str:
+    """Return as much of a name as identifies it."""
+    return name if len(name) <= _LONGEST else name[:_LONGEST] + "…"
+
+
+def printable_names(names: Iterable[str]) -> list[str]:
+    """Return the names that messages may hold."""
+    names = list(names)
+    if not any(_NUMBER_IN_NAME.search(name) for name in names):
+        return names
+    return [name for name in names if name and not re.search(r"\d", name)]
+
+
+def quoted_names(names: Iterable[str], most: int) -> str:
+    """Return so many of the names at most, in quotes; a remark where none may be shown."""
+    printable = [short_name(name) for name in printable_names(names)]
+    shown = ", ".join(map(repr, printable[:most])) + (", ..." if len(printable) > most else "")
+    return shown or _NO_NAMES
+
+
+class UnknownColumnError(DataError):
+    """A name that is no column of the table, which option it was given in, and a remedy."""
+
+    def __init__(self, option: str, column: str, hint: str) -> None:
+        super().__init__(f"{option}: there is no column {short_name(column)!r}; {hint}")
+        self.column, self._hint = column, hint
+
+    def standing_in(self, option: str) -> UnknownColumnError:
+        """Return the same for another name of the option."""
+        return UnknownColumnError(option, self.column, self._hint)
+
+
+def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownColumnError:
+    """Return the refusal of a name, with the columns that may be meant."""
+    printable = printable_names(columns)
+    close = [each for each in printable if each.strip().casefold() == name.strip().casefold()]
+    close = close or difflib.get_close_matches(name[:_LONGEST], printable, n=3, cutoff=0.5)
+    if len(columns) == 1 and name in re.split(r'[,;|\s"]+', columns[0]):
+        only = f"the only one is {short_name(columns[0])!r}" if printable else "there is one alone"
+        hint = f"{only}; name another `delimiter`"
+    elif close:
+        hint = f"did you mean {' or '.join(map(repr, map(short_name, close)))}?"
+    else:
+        hint = f"the columns are {quoted_names(columns, 8)}"
+    return UnknownColumnError(option, name, hint)
+
+
+def repeated_names(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def check_unique_names(names: Sequence[str], where: object) -> None:
+    """Refuse a table in which a name stands for two columns."""
+    twice = repeated_names(names)
+    if twice:
+        raise DataError(
+            f"{where} has several columns of one name, {quoted_names(twice, 5)}; rename them, or "
+            "add a header line if the file has none"
+        )
+
+
+def check_roles(
+    columns: Sequence[str],
+    roles: Mapping[str, str | None],
+    repeated: Sequence[str],
+    lists: Mapping[str, Sequence[str]],
+) -> None:
+    """Refuse names that are no columns, and columns with two roles.
+
+    `roles` are label and person, `lists` features, categorical, numeric and drop; `repeated` are
+    names of several columns: the label under another name would be a public feature.
+    """
+    known = set(columns)
+    for option, names in lists.items():
+        for name in names:
+            if name not in known:
+                raise unknown_column(name, option, columns)
+        for role, column in roles.items():
+            if column in names and (role, option) != ("person", "drop"):  # no feature anyway
+                raise InputError(
+                    f"column {column!r} is the {role} and cannot also stand in {option}"
+                )
+    for role, column in roles.items():
+        if column is not None and column not in columns:
+            raise unknown_column(column, role, columns)
+        if column in repeated:
+            raise DataError(
+                f"several columns are named {column!r}, the {role}; rename or remove all but one"
+            )
+    if roles["person"] is not None and roles["person"] == roles["label"]:
+        raise InputError(f"column {roles['label']!r} is the label and cannot also be the person")
+    for name in sorted({*lists["categorical"]} & {*lists["numeric"]}):
+        raise InputError(f"column {name!r} is declared both categorical and numeric; choose one")
+    for name in repeated_names(lists["features"]):
+        raise InputError(f"features names column {name!r} twice; once is enough")
+
+
+def choose_features(
+    columns: Sequence[str],
+    roles: Mapping[str, str | None],
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+) -> list[str]:
+    """Return the feature columns, in order: those named, or all but index columns."""
+    if features is None:
+        features = [n for n in columns if n not in roles.values() and not _INDEX.fullmatch(n)]
+    left_out = set(drop)
+    names = [name for name in features if name not in left_out]
+    if not names:
+        raise InputError("no feature column is left; name fewer in drop or more in features")
+    return names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,61 +180,42 @@ class TextOptions:
             raise InputError(
                 f"`encoding` {self.encoding!r} is unknown; try utf-8, cp1252 or utf-16"
             ) from None
+        for name, form in (self.column_formats or {}).items():
+            _check_column_format(name, form)
 
     @property
-    def said(self) -> dict[str, Any]:
-        """Return what was said, as keywords of `scan` of the same table again."""
+    def keywords(self) -> dict[str, Any]:
+        """The options that are not None, as keywords of `scan` of the same table again."""
         names = [name for name in vars(self) if name != "column_formats"]
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def missing_everywhere(self, columns: Sequence[str]) -> tuple[str, ...] | None:
-        """Return the words of `na` that count in every column of a table; None for no word."""
-        words = [word for word in self.na or () if _split_code(word, columns) is None]
-        return tuple(words) if words or self.na in (None, ()) else None
-
-    def missing_in_column(self, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the words of `na` that count in one column, such as age=999, by its name."""
-        codes = [code for word in self.na or () if (code := _split_code(word, columns))]
-        return {name: tuple(word for n, word in codes if n == name) for name, _ in codes}
-
-    def unknown_columns(self, columns: Sequence[str]) -> list[str]:
-        """Return names before an = in `na` that are no columns of a table."""
-        words = self.missing_everywhere(columns) or ()
-        return [word.partition("=")[0] for word in words if re.fullmatch("[^=]+=[^=]+", word)]
+    def split_na(self, columns: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+        """Return the words of `na` for every column, and those for one, such as age=999."""
+        words, codes = list[str](), dict[str, tuple[str, ...]]()
+        for word in self.na or ():
+            signs = (sign.start() for sign in re.finditer("=", word))
+            place = next((place for place in signs if word[:place] in columns), None)
+            if place is None:
+                words.append(word)
+            else:
+                codes[word[:place]] = (*codes.get(word[:place], ()), word[place + 1 :])
+        return words, codes
 
     def null_words(self, columns: Sequence[str], *, delimited: bool) -> tuple[str, ...]:
         """Return all texts that mean missing in every column; empty cells always do in CSV."""
-        words = self.missing_everywhere(columns)
-        if words is None or self.na is None:
+        words, codes = self.split_na(columns)
+        if self.na is None or (codes and not words):
             return NULL_WORDS
         if not any(words):
             return ("",) if delimited or words else ()
         return tuple(dict.fromkeys((*NULL_WORDS, *words)))
 
 
-@dataclass(frozen=True)
-class ReadRequest:
-    """The feature columns that are to be read, and what is said of them."""
-
-    features: Sequence[str]
-    numeric: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    options: TextOptions = field(default_factory=TextOptions)
-
-
-def _split_code(word: str, columns: Sequence[str]) -> tuple[str, str] | None:
-    """Return column and value of a word such as age=999, if there is such a column."""
-    for sign in re.finditer("=", word):
-        if word[: sign.start()] in columns:
-            return word[: sign.start()], word[sign.end() :]
-    return None
-
-
 def is_column_formats(value: Any) -> bool:
     """Whether a value that was read from JSON is `column_formats`, of any version."""
     return isinstance(value, dict) and all(
-        isinstance(told, dict) and all(_is_format(*item) for item in told.items())
-        for told in value.values()
+        isinstance(form, dict) and all(_is_format(*item) for item in form.items())
+        for form in value.values()
     )
 
 
@@ -122,14 +230,13 @@ def _is_format(name: str, value: Any) -> bool:
     return is_known and (isinstance(value, str) or (name == "date_format" and value is None))
 
 
-def check_column_formats(formats: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse formats of earlier versions in which texts are no longer read."""
-    for name, told in formats.items():
-        form = told.get("date_format")
-        old = told.get("dress") in _GONE or "negative" in told
-        if old or (form is not None and not is_date_format(form)):
-            what = "shares, bounds, units or letters for signs" if old else f"dates like {form!r}"
-            raise DataError(
-                f"column {name!r} was fitted by an earlier version that read {what}; this version "
-                "does not: convert the column to plain numbers or ISO dates, and fit again"
-            )
+def _check_column_format(name: str, form: Mapping[str, Any]) -> None:
+    """Refuse a format of earlier versions in which texts are no longer read."""
+    date = form.get("date_format")
+    is_old = form.get("dress") in _GONE or "negative" in form
+    if is_old or (date is not None and not is_date_format(date)):
+        what = "shares, bounds, units or letters for signs" if is_old else f"dates like {date!r}"
+        raise DataError(
+            f"column {name!r} was fitted by an earlier version that read {what}; this version "
+            "does not: convert the column to plain numbers or ISO dates, and fit again"
+        )

@@ -1,4 +1,4 @@
-"""Readers of tables: what they have in common, and those of typed files.
+"""Readers of tables: what they have in common, those of typed files, and the size of batches.
 
 A reader delivers some columns of a table in batches, again and again. `stored_schema` is what the
 file or frame holds; `parsers` say how text among it becomes values, and `schema` follows.
@@ -7,21 +7,19 @@ file or frame holds; `parsers` say how text among it becomes values, and `schema
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.data.batches import sliced
 from labeldp.data.columns import check_breadth, is_number, is_text, value_type
 from labeldp.data.dates import is_all_digits
-from labeldp.data.files import reading_file, same_schema
-from labeldp.data.options import ReadRequest, check_column_formats
-from labeldp.data.roles import check_unique_names
+from labeldp.data.files import common_schema, reading_file
+from labeldp.data.options import TextOptions
 from labeldp.data.text_types import (
     ColumnParser,
     Counted,
@@ -34,21 +32,28 @@ from labeldp.data.text_types import (
 COUNT_ROWS = 1 << 16
 """Rows whose texts are counted at a time."""
 _PART_ROWS = 1 << 19
-"""Rows that are worth a thread's while."""
+"""Least rows of a part that a thread reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableReader(ABC):
     """A table that can be read again and again, a few columns at a time."""
 
+    on_cluster: ClassVar[bool] = False
+    """Whether rows are read on other machines, where they are."""
+
     stored_schema: pa.Schema = field(repr=False)
     """Names and types of all columns as they are stored."""
     format: str
     """Name of the format, for people."""
+    delimited: bool = False
+    """Whether all values are text, those of labels too."""
     paths: tuple[Path, ...] = ()
     """The files read, in order; empty for a frame."""
     rows: int | None = None
     """Number of rows, where it is known without reading the data."""
+    mixed: tuple[str, ...] = ()
+    """Columns of a typed table that mix numbers and texts, and are text only for that."""
     parsers: Mapping[str, ColumnParser] = field(default_factory=dict, repr=False)
     """How text becomes values, once the reader is `prepared`."""
     decimal: str = "."
@@ -65,16 +70,6 @@ class TableReader(ABC):
                 place = schema.get_field_index(name)
                 schema = schema.set(place, pa.field(name, parser.type))
         return schema
-
-    @property
-    def on_cluster(self) -> bool:
-        """Whether rows are read on other machines, where they are."""
-        return False
-
-    @property
-    def delimited(self) -> bool:
-        """Whether all values are text, those of labels too."""
-        return False
 
     @abstractmethod
     def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -107,50 +102,56 @@ class TableReader(ABC):
         """Return a reader of all rows and columns as they are stored."""
         return replace(self, parsers={})
 
-    def prepared(self, request: ReadRequest, /) -> Self:
+    def prepared(
+        self,
+        features: Sequence[str],
+        options: TextOptions,
+        numeric: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+    ) -> Self:
         """Return the reader whose parsers are final for these feature columns.
 
         A text column of a typed table is a category. It is looked at only if it was said to be
         numeric, to have dates of a format, or to have been read otherwise when features were
         fitted, or if it is text only because it mixes types.
         """
-        options, every = request.options, self.stored_schema.names
-        known = options.column_formats or {}
-        check_column_formats(known)
-        codes = options.missing_in_column(every)
+        every, formats = self.stored_schema.names, options.column_formats or {}
         nulls = options.null_words(every, delimited=self.delimited)
-        declared = (*request.numeric, *request.categorical)
-        undecided, dated = [], []
-        for name in request.features:
-            said, type_ = known.get(name, {}), self.stored_schema.field(name).type
-            may_differ = self.delimited or self._is_undecided(name, request, said)
-            if self._is_text(name) and may_differ:
+        codes = options.split_na(every)[1]
+        texts = {name for name in features if self._is_text(name)}
+        undecided, digits = list[str](), list[str]()
+        for name in features:
+            form, type_ = formats.get(name, {}), self.stored_schema.field(name).type
+            has_dates = options.date_format is not None and not pa.types.is_dictionary(type_)
+            said = name in (*numeric, *self.mixed) or has_dates or form.keys() - {"na"}
+            is_dated = is_number(type_) and is_all_digits(
+                form.get("date_format") or options.date_format
+            )
+            if name in texts and (self.delimited or (said and name not in categorical)):
                 undecided.append(name)
-            form = said.get("date_format") or options.date_format
-            if is_all_digits(form) and is_number(type_) and name not in declared:
-                dated.append(name)  # whole numbers may be dates, because their format is known
+            elif is_dated and name not in (*numeric, *categorical):
+                digits.append(name)  # whole numbers, which may be dates of the given format
         rows, counts = self.rows, dict[str, TextCounts]()
-        if undecided or dated or self.delimited:
+        if undecided or digits or self.delimited:
             check_breadth(len(undecided))
-            names = [*undecided, *dated]
             # Arrow itself reads words for missing as null in CSV files.
             words = () if self.delimited and not self.on_cluster else nulls
-            rows, counts = self.count(
-                names, partial(count_texts, names, options.date_format, words, codes)
-            )
-        parsers, decimal, notes = infer_parsers(counts, request, nulls, codes)
-        parsers = {n: p for n, p in parsers.items() if n not in dated or p.kind == "date"}
-        for name in request.features:
-            own = codes.get(name, ())
-            if self._is_text(name):
+            looked_at = [*undecided, *digits]
+            count = partial(count_texts, looked_at, options.date_format, words, codes)
+            rows, counts = self.count(looked_at, count)
+        parsers, decimal, notes = infer_parsers(counts, options, numeric, categorical, nulls, codes)
+        for name in digits:
+            if parsers[name].kind != "date":
+                del parsers[name]
+        for name in features:
+            own, type_ = codes.get(name, ()), self.stored_schema.field(name).type
+            if name in texts:
                 category = ColumnParser("category", pa.string(), null_words=nulls, codes=own)
                 parsers.setdefault(name, category)
             elif own:
-                stored = ColumnParser("stored", self.stored_schema.field(name).type, codes=own)
-                parsers.setdefault(name, stored)
-        return replace(
-            self, parsers=parsers, rows=rows, decimal=decimal, notes=(*self.notes, *notes)
-        )
+                parsers.setdefault(name, ColumnParser("stored", type_, codes=own))
+        notes = [*self.notes, *notes]
+        return replace(self, parsers=parsers, rows=rows, decimal=decimal, notes=tuple(notes))
 
     def count(self, names: Sequence[str], count: CountTexts) -> Counted:
         """Return the number of rows, and what the texts of these columns look like."""
@@ -158,14 +159,6 @@ class TableReader(ABC):
 
     def _is_text(self, name: str) -> bool:
         return is_text(value_type(self.stored_schema.field(name).type))
-
-    def _is_undecided(self, name: str, request: ReadRequest, said: Mapping[str, Any]) -> bool:
-        """Whether a text column of a typed table may be no category; `said` is its old format."""
-        if name in request.categorical:
-            return False
-        is_category = pa.types.is_dictionary(self.stored_schema.field(name).type)
-        dated = request.options.date_format is not None and not is_category
-        return name in request.numeric or dated or bool(said.keys() - {"na"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,14 +185,19 @@ class ParquetReader(TableReader):
                 file = pq.ParquetFile(path, memory_map=True)
                 schemas.append(file.schema_arrow.remove_metadata())
                 rows += file.metadata.num_rows
-            check_unique_names(schemas[-1].names, path)
-            same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return cls(paths=paths, stored_schema=schemas[0], rows=rows)
+        return cls(paths=paths, stored_schema=common_schema(paths, schemas), rows=rows)
 
-    def prepared(self, request: ReadRequest, /) -> ParquetReader:
+    def prepared(
+        self,
+        features: Sequence[str],
+        options: TextOptions,
+        numeric: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+    ) -> ParquetReader:
         """Have text features delivered as dictionary codes."""
-        texts = [n for n in request.features if n not in request.numeric and self._is_text(n)]
-        return TableReader.prepared(replace(self, dictionaries=tuple(texts)), request)
+        texts = tuple(name for name in features if name not in numeric and self._is_text(name))
+        reader = replace(self, dictionaries=texts)
+        return TableReader.prepared(reader, features, options, numeric, categorical)
 
     def stored(self) -> ParquetReader:
         """Return a reader of all rows and columns, texts as dictionary codes."""
@@ -266,9 +264,7 @@ class ArrowReader(TableReader):
         for path in paths:
             with reading_file(path, "Arrow IPC"):
                 schemas.append(_open_ipc(path).schema.remove_metadata())
-            check_unique_names(schemas[-1].names, path)
-            same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return cls(paths=paths, stored_schema=schemas[0])
+        return cls(paths=paths, stored_schema=common_schema(paths, schemas))
 
     def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; an uncompressed file is mapped, so other columns stay on disk."""
@@ -289,3 +285,50 @@ def _open_ipc(path: Path) -> Any:
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
     return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)
+
+
+def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into pieces of at most `rows` rows, skipping empty ones.
+
+    Polars sends string views, for which Arrow lacks most kernels: they become strings.
+    """
+    for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        if pa.types.is_string_view(value_type(column.type)):
+            texts: Any = pa.large_string()
+            if pa.types.is_dictionary(column.type):
+                texts = pa.dictionary(column.type.index_type, texts)
+            batch = batch.set_column(place, name, column.cast(texts))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def joined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Put small batches together, up to `rows` rows: each costs as much as a large one."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in filter(len, batches):
+        size = sum(piece.num_rows for piece in waiting) + batch.num_rows
+        if waiting and (size > rows or batch.schema != waiting[0].schema):
+            yield _together(waiting)
+            waiting = []
+        if not waiting and 2 * batch.num_rows > rows:
+            yield batch
+        else:
+            waiting.append(batch)
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    for place, each in enumerate(batches[0].schema):
+        if not pa.types.is_dictionary(each.type):
+            continue
+        # Together they may need more codes than each; and Arrow cannot unify dictionaries in which
+        # null is a value.
+        columns = [batch.column(place) for batch in batches]
+        if each.type.index_type.bit_width < 32 or any(c.dictionary.null_count for c in columns):
+            columns = [column.dictionary_decode().dictionary_encode() for column in columns]
+            pairs = zip(batches, columns, strict=True)
+            batches = [batch.set_column(place, each.name, column) for batch, column in pairs]
+    return pa.concat_batches(batches)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -12,19 +13,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import numpy_numbers
-from labeldp.data.batches import joined
+from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.cluster import ClusterReader
 from labeldp.data.columns import Column, column_of, is_usable
 from labeldp.data.delimited import DelimitedReader
 from labeldp.data.files import DELIMITERS, FileState, find, state_of
-from labeldp.data.foreign import open_foreign
-from labeldp.data.frames import FrameReader
+from labeldp.data.frames import FrameReader, open_foreign
 from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
-from labeldp.data.options import ReadRequest, TextOptions
+from labeldp.data.options import TextOptions, check_roles, choose_features, unknown_column
 from labeldp.data.persons import check_person_type, with_person_hashes
-from labeldp.data.readers import ArrowReader, ParquetReader, TableReader
-from labeldp.data.roles import check_roles, choose_features, unknown_column
+from labeldp.data.readers import ArrowReader, ParquetReader, TableReader, joined
 from labeldp.errors import (
     DataError,
     InputError,
@@ -76,23 +74,23 @@ class Source:
         return self.reader.notes
 
     @property
-    def said(self) -> dict[str, Any]:
-        """What was said about its labels and its text, for `scan` of the same table again."""
+    def keywords(self) -> dict[str, Any]:
+        """Options about its labels and its text, for `scan` of the same table again."""
         label = {name: getattr(self, name) for name in ("label", "clip", "drop_missing_labels")}
-        return label | self.options.said
+        return label | self.options.keywords
 
     @property
     def column_formats(self) -> dict[str, dict[str, Any]]:
         """How text columns are read that could be read otherwise: for `scan` of further rows."""
-        na = list(filter(None, self.missing_everywhere or ()))
-        parsers = sorted(self.reader.parsers.items())
-        formats = {name: parser.to_json(name, na) for name, parser in parsers}
-        return {name: told for name, told in formats.items() if told}
+        words, parsers = self.missing_words, sorted(self.reader.parsers.items())
+        formats = {name: parser.to_json(name, words) for name, parser in parsers}
+        return {name: form for name, form in formats.items() if form}
 
     @property
-    def missing_everywhere(self) -> tuple[str, ...] | None:
+    def missing_words(self) -> list[str]:
         """Texts that were said to mean missing in every column."""
-        return self.options.missing_everywhere(self.reader.stored_schema.names)
+        words, _ = self.options.split_na(self.reader.stored_schema.names)
+        return [word for word in words if word]
 
     @property
     def total_rows(self) -> int | None:
@@ -153,17 +151,16 @@ class Source:
         self, names: list[str], check: LabelCheck | None
     ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch, NDArray[np.float64] | None]]:
         """Yield rows that are not dropped, with their numbers and, with `check`, their labels."""
-        label = [] if check is None else [self._needs_label()[0]]
-        dropping, first = self.drop_missing_labels and self.label is not None, 0
-        if dropping and not label:
-            label = [str(self.label)]
-        batches = self.reader.batches([*names, *label], self.batch_rows)
-        for batch in joined(batches, self.batch_rows):
+        if check is not None:
+            self._needs_label()
+        reads_label = self.label is not None and (check is not None or self.drop_missing_labels)
+        columns, first = [*names, str(self.label)] if reads_label else names, 0
+        for batch in joined(self.reader.batches(columns, self.batch_rows), self.batch_rows):
             if self.person in names:
                 batch = with_person_hashes(batch, str(self.person))
             numbers = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
-            if dropping:
+            if self.drop_missing_labels and reads_label:
                 there = self.label_parser.has_label(batch.column(len(names)))
                 batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
             if len(numbers):
@@ -346,14 +343,16 @@ def scan(
     lists = {"features": features or (), "categorical": categorical, "numeric": numeric}
     repeated = reader.repeated if isinstance(reader, DelimitedReader) else ()
     check_roles(known, roles, repeated, {**lists, "drop": drop})
-    for name in options.unknown_columns(known):
-        raise unknown_column(name, "na", known)
+    words, codes = options.split_na(known)
+    for word in words:
+        if re.fullmatch("[^=]+=[^=]+", word):
+            raise unknown_column(word.partition("=")[0], "na", known)
     if label is not None:
         check_label_type(reader.stored_schema.field(label))
     if person is not None:
         check_person_type(reader.stored_schema.field(person))
     names = choose_features(known, roles, features, drop)
-    reader = reader.prepared(ReadRequest(names, numeric, categorical, options))
+    reader = reader.prepared(names, options, numeric, categorical)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
     columns = []
@@ -371,7 +370,7 @@ def scan(
     label_parser = LabelParser(
         reader.decimal,
         options.null_words(known, delimited=reader.delimited),
-        options.missing_in_column(known).get(label or "", ()),
+        codes.get(label or "", ()),
     )
     return Source(
         tuple(columns),
@@ -421,16 +420,16 @@ def open_table(
     return open_foreign(paths, form, options, label=label, named=named)
 
 
-def applicable(data: Any, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was said about another form of a table, without what cannot be said of `data`.
+def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of another form of a table that `data` can have.
 
     `thousands` and parts of texts and dates were options of earlier versions.
     """
     gone = ("thousands", "date_parts", "text_parts", *_inapplicable(_find(data)[1]))
-    told = {name: value for name, value in said.items() if name not in gone}
-    if said.get("thousands") in (".", ","):
-        told.setdefault("decimal", "," if said["thousands"] == "." else ".")
-    return told
+    options = {name: value for name, value in keywords.items() if name not in gone}
+    if keywords.get("thousands") in (".", ","):
+        options.setdefault("decimal", "," if keywords["thousands"] == "." else ".")
+    return options
 
 
 def _find(data: Any) -> tuple[tuple[Path, ...], str]:
@@ -446,13 +445,13 @@ def _inapplicable(form: str) -> tuple[str, ...]:
     return ("delimiter", "encoding", *of_lines)
 
 
-def as_source(data: Any, **said: Any) -> Source:
-    """`data` if it is a source already, else what `scan` makes of it and of what is said."""
+def as_source(data: Any, **keywords: Any) -> Source:
+    """Return `data` if it is a source already, else what `scan` makes of it."""
     if not isinstance(data, Source):
-        if said.get("label") is None:  # else it would be taken for a public feature
+        if keywords.get("label") is None:  # else it would be taken for a public feature
             raise InputError("a table needs its private column named here; give `label`")
-        return scan(data, **said)
-    for name, value in said.items():
+        return scan(data, **keywords)
+    for name, value in keywords.items():
         if value is not None:
             raise InputError(f"`{name}` is settled by the source; leave it out, or pass the table")
     return data
@@ -467,3 +466,57 @@ def _suitable_rows(columns: int, rows: int | None) -> int:
     share = _MOST_ROWS if rows is None else max(_FEW_ROWS, rows // 8)
     most = min(_MANY_ROWS, share, _BATCH_NUMBERS // max(1, columns))
     return max(_FEWEST_ROWS, 1 << (most.bit_length() - 1))
+
+
+def take_rows(
+    batches: Iterable[pa.RecordBatch], wanted: NDArray[np.int64], total: int
+) -> Iterator[tuple[slice, pa.RecordBatch]]:
+    """Yield the rows with these increasing numbers, with their places among the wanted ones.
+
+    The table must have `total` rows. Every batch is read, so that checks at the end of the
+    stream are made.
+    """
+    first = start = 0
+    for batch in batches:
+        stop = int(np.searchsorted(wanted, first + batch.num_rows))
+        if stop > start:
+            yield slice(start, stop), batch.take(arrow_numbers(wanted[start:stop] - first))
+        first, start = first + batch.num_rows, stop
+    check_rows(wanted, first, total)
+
+
+def check_rows(wanted: NDArray[np.int64], found: int, total: int) -> None:
+    """Refuse a table of so many rows if these increasing numbers are not of it."""
+    if len(wanted) and wanted[-1] >= found:
+        raise DataError(
+            f"the bags name row {wanted[-1]} but the data have only {found} rows; give the table "
+            "that they were drawn from"
+        )
+    if found != total:
+        raise DataError(
+            f"the data have {found} rows but the release was made from {total}; give the "
+            "table that its bags were drawn from"
+        )
+
+
+def take_numbered(
+    source: Source, columns: Sequence[str], wanted: NDArray[np.int64], *, whole: bool
+) -> Iterator[tuple[slice, pa.RecordBatch]]:
+    """Yield a source's rows with these increasing numbers, with their places among the wanted ones.
+
+    A row that is not there is refused and, if the wanted ones are the `whole` table, any other.
+    """
+    start = rows = 0
+    for numbers, batch, _ in source.numbered_batches(columns):
+        stop = int(np.searchsorted(wanted, numbers[-1], side="right"))
+        here = np.searchsorted(numbers, wanted[start:stop])
+        if not np.array_equal(numbers[here], wanted[start:stop]):
+            break
+        if stop > start:
+            yield slice(start, stop), batch.take(arrow_numbers(here))
+        start, rows = stop, rows + batch.num_rows
+    if start < len(wanted) or (whole and rows > start):
+        raise DataError(
+            f"the data do not have the {len(wanted)} rows that the release names; give the table "
+            "that it was made from"
+        )

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.data.columns import NUMBER, is_number, is_text, value_type
 from labeldp.data.dates import ISO, MOMENT, count_formats, digits_of, other_order, parse_dates
-from labeldp.data.options import ReadRequest
+from labeldp.data.options import TextOptions
 from labeldp.errors import DataError
 
 MOST_WORDS = 20
@@ -259,11 +259,14 @@ def add_counts(parts: Iterable[Counted]) -> Counted:
     return total, counts
 
 
+Kind = Literal["category", "number", "date", "boolean", "stored"]
+
+
 @dataclass(frozen=True)
 class ColumnParser:
     """How the texts of one column become values."""
 
-    kind: Literal["category", "number", "date", "boolean", "stored"]
+    kind: Kind
     """`stored`: the values of a typed column as they are, but for `codes`."""
     type: pa.DataType
     decimal: str = "."
@@ -303,43 +306,52 @@ class ColumnParser:
 
     def to_json(self, name: str, na: Sequence[str]) -> dict[str, Any]:
         """Return what must be known to read further rows in the same way; {} for nothing."""
-        told: dict[str, Any] = {}
+        form: dict[str, Any] = {}
         date_format = None if self.date_format == ISO else self.date_format
         if self.decimal != "." or date_format is not None:
-            told = {"decimal": self.decimal, "date_format": date_format}
+            form = {"decimal": self.decimal, "date_format": date_format}
         if self.unit:
-            told["unit"] = self.unit
+            form["unit"] = self.unit
         words = [*na, *(f"{name}={code}" for code in self.codes)]
-        return told | ({"na": words} if words else {})
+        return form | ({"na": words} if words else {})
 
 
 def infer_parsers(
     counts: Mapping[str, TextCounts],
-    request: ReadRequest,
+    options: TextOptions,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     null_words: tuple[str, ...] = (),
     codes: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[dict[str, ColumnParser], str, list[str]]:
     """Return the parsers of text columns, the decimal sign of the table, and notes."""
-    numeric, categorical, options = request.numeric, request.categorical, request.options
-    known, decimal, date_format = options.column_formats or {}, options.decimal, options.date_format
-    sign = decimal or _common_decimal([c for n, c in counts.items() if n not in categorical])
-    parsers, notes = {}, list[str]()
+    formats = options.column_formats or {}
+    sign = options.decimal or _common_decimal(
+        [c for n, c in counts.items() if n not in categorical]
+    )
+    parsers, notes = dict[str, ColumnParser](), list[str]()
     for name, count in counts.items():
-        own, said = codes.get(name, ()), known.get(name, {})
-        signs = said.get("decimal") or decimal or (".," if sign == "." else ",.")
-        kind = "category" if name in categorical else None
-        kind = "number" if name in numeric or "*" in own else kind
-        common = {"null_words": null_words, "codes": tuple(code for code in own if code != "*")}
-        parsers[name] = parser = _infer(count, kind, signs, date_format, said, common)
-        is_wrong = name in numeric and 2 * parser.unparsed > count.kinds["values"]
-        if is_wrong and options.column_formats is None:
+        own, form = codes.get(name, ()), formats.get(name, {})
+        own_codes = tuple(code for code in own if code != "*")
+        category = ColumnParser(
+            "category", pa.string(), direct=True, null_words=null_words, codes=own_codes
+        )
+        if name in categorical:
+            parsers[name] = category
+            continue
+        signs = form.get("decimal") or options.decimal or (".," if sign == "." else ",.")
+        is_number = name in numeric or "*" in own
+        parser = _infer(count, category, signs, options.date_format, form, is_number=is_number)
+        mostly_texts = 2 * parser.unparsed > count.kinds["values"]
+        if name in numeric and mostly_texts and options.column_formats is None:
             shown = f" such as {min(count.words)[:40]!r}" if count.words else ""
             raise DataError(
                 f"column {name!r} should be numeric, but most values are texts{shown}; correct "
                 f"them, or declare the column categorical"
             )
-        undecided = decimal is date_format is None and name not in (*known, *categorical)
-        notes += _notes(name, parser, count, undecided=undecided)
+        parsers[name] = parser
+        is_inferred = options.decimal is options.date_format is None and name not in formats
+        notes += _notes(name, parser, count, is_inferred=is_inferred)
     return parsers, sign, notes
 
 
@@ -355,77 +367,70 @@ def _common_decimal(columns: Iterable[TextCounts]) -> str:
 
 def _infer(
     counts: TextCounts,
-    kind: str | None,
+    category: ColumnParser,
     signs: str,
-    declared: str | None,
-    said: Mapping[str, Any],
-    common: dict[str, Any],
+    date_format: str | None,
+    form: Mapping[str, Any],
+    *,
+    is_number: bool,
 ) -> ColumnParser:
-    """Decide how one column is read.
+    """Decide how one column is read; `category` is its parser if it is neither numbers nor dates.
 
-    `kind` and `declared`, a format of dates, are what somebody said; `said` is how the column was
-    read when features were fitted; `signs` are the decimal signs to try, the likelier first;
-    `common` are fields of every parser.
+    `signs` are the decimal signs to try, the likelier first; `form` is how the column was read when
+    features were fitted.
     """
-    kinds = counts.kinds
+    kinds, dates = counts.kinds, counts.dates
     values = kinds["values"]
+
+    def parser(kind: Kind, type_: pa.DataType, parsed: int, **fields: Any) -> ColumnParser:
+        fields = {"direct": False, "unparsed": values - parsed} | fields
+        return replace(category, kind=kind, type=type_, **fields)
+
+    if form.get("date_format") is not None:
+        return parser("date", MOMENT, values, date_format=f"{form['date_format']}|{ISO}")
+    if date_format is not None and counts.enough(kinds["declared"]):
+        return parser("date", MOMENT, kinds["declared"], date_format=date_format)
     # Arrow knows neither texts for missing other than words nor codes other than numbers.
-    clean = all(re.fullmatch(NUMBER, code) for code in common["codes"]) and not kinds["empty"]
-    category = ColumnParser("category", pa.string(), direct=True, **common)
-    if kind == "category":
-        return category
-    if said.get("date_format") is not None:
-        form = f"{said['date_format']}|{ISO}"
-        return ColumnParser("date", MOMENT, date_format=form, **common)
-    if declared is not None and counts.enough(kinds["declared"]):
-        unparsed = values - kinds["declared"]
-        return ColumnParser("date", MOMENT, date_format=declared, unparsed=unparsed, **common)
+    codes_are_numbers = all(re.fullmatch(NUMBER, code) for code in category.codes)
+    clean = codes_are_numbers and not kinds["empty"]
     if kinds["boolean"] == values > 0:
-        return ColumnParser("boolean", pa.bool_(), direct=clean, **common)
+        return parser("boolean", pa.bool_(), values, direct=clean)
     sign = max(signs, key=lambda each: counts.with_decimal(each)[0])
-    numbers, unit = counts.with_decimal(sign, said.get("unit"))
-    numbers += kinds["padded"] if kind == "number" else 0
-    form = max(counts.dates, key=lambda each: (counts.dates[each], each[:2] != "%m"), default=ISO)
-    parsed = max(numbers, counts.dates[form])
+    numbers, unit = counts.with_decimal(sign, form.get("unit"))
+    numbers += kinds["padded"] if is_number else 0
+    best = max(dates, key=lambda each: (dates[each], each[:2] != "%m"), default=ISO)
+    parsed = max(numbers, dates[best])
     nothing = not values and not kinds["empty"]
     accepted = nothing or (counts.enough(parsed) and not kinds["padded"])
-    if not accepted and kind != "number":
+    if not (accepted or is_number):
         return category
-    common = common | {"unparsed": values - parsed}
-    if counts.dates[form] > numbers:
-        return ColumnParser("date", MOMENT, date_format=form, **common)
+    if dates[best] > numbers:
+        return parser("date", MOMENT, parsed, date_format=best)
     direct = clean and parsed == values
     if numbers == kinds["integer"] > 0 and not (unit or kinds["padded"]):
-        return ColumnParser("number", pa.int64(), direct=direct, **common)
+        return parser("number", pa.int64(), parsed, direct=direct)
     plain_numbers = kinds["integer"] + kinds["decimal"] + kinds["padded"]
     plain = sign == "." and not unit and numbers == plain_numbers
-    return ColumnParser(
-        "number",
-        pa.float64(),
-        sign,
-        unit,
-        formatted=not plain and values > 0,
-        direct=direct and plain,
-        **common,
-    )
+    formatted = not plain and values > 0
+    fields = {"decimal": sign, "unit": unit, "formatted": formatted, "direct": direct and plain}
+    return parser("number", pa.float64(), parsed, **fields)
 
 
 def _notes(
-    name: str, parser: ColumnParser, counts: TextCounts, *, undecided: bool
+    name: str, parser: ColumnParser, counts: TextCounts, *, is_inferred: bool
 ) -> Iterator[str]:
     """Yield what people should know about the reading of a column."""
     with_point, with_comma = (counts.with_decimal(sign)[0] for sign in ".,")
+    form, doubt = str(parser.date_format), ""
     if parser.kind == "number" and parser.formatted:
         unit = f", without {parser.unit}" if parser.unit else ""
-        doubt = ""
-        if undecided and with_point == with_comma and counts.kinds["separated"]:
+        if is_inferred and with_point == with_comma and counts.kinds["separated"]:
             other = "," if parser.decimal == "." else "."
             doubt = f"; both signs would do: `decimal='{other}'` to change"
         yield f"{name}: texts read as numbers, decimal sign {parser.decimal!r}{unit}{doubt}"
-    if parser.kind == "date" and parser.date_format != ISO:
-        form, doubt = str(parser.date_format), ""
+    elif parser.kind == "date" and form != ISO:
         other = other_order(form) or ""
-        if undecided and counts.dates[other] >= counts.dates[form] > 0:
+        if is_inferred and counts.dates[other] >= counts.dates[form] > 0:
             doubt = f"; {other} would do as well: `date_format` to change"
         yield f"{name}: dates read as {form}{doubt}"
     if parser.unparsed and parser.kind in ("number", "date"):
@@ -435,12 +440,8 @@ def _notes(
             f"{name}: texts {shown} count as missing ({parser.unparsed} rows); `categorical` to "
             "change"
         )
-    most = max(with_point, with_comma)
-    if (
-        parser.kind == "category"
-        and undecided
-        and most >= _SHARE_BESIDE_WORDS * counts.kinds["values"]
-    ):
+    mostly_numbers = max(with_point, with_comma) >= _SHARE_BESIDE_WORDS * counts.kinds["values"]
+    if parser.kind == "category" and is_inferred and mostly_numbers:
         yield f"{name}: numbers and texts, read as a category"
 
 

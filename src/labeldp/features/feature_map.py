@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.data.columns import NULL_WORDS
-from labeldp.data.options import ReadRequest, TextOptions, is_column_formats
+from labeldp.data.options import TextOptions, is_column_formats
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis, Term
@@ -254,8 +254,8 @@ class FeatureMap:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         names = self.reading
-        request = ReadRequest(self.columns, names["numeric"], names["categorical"], options)
-        return reader.prepared(request).batches(self.columns, _BATCH)
+        ready = reader.prepared(self.columns, options, names["numeric"], names["categorical"])
+        return ready.batches(self.columns, _BATCH)
 
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""

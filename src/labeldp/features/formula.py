@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any, NoReturn
 
 from labeldp.data.columns import Column
-from labeldp.data.roles import short_name
+from labeldp.data.options import short_name
 from labeldp.data.source import Source
 from labeldp.errors import InputError
 from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, BasisSpec, Pair, checked_count

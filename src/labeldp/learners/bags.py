@@ -24,8 +24,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
-from labeldp.data.batches import take_rows
-from labeldp.data.source import Source
+from labeldp.data.source import Source, take_rows
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap

@@ -32,8 +32,7 @@ from scipy.special import ndtri, stdtrit
 
 from labeldp.accounting import radial
 from labeldp.arrow_util import column_numbers
-from labeldp.data.batches import take_rows
-from labeldp.data.source import Source
+from labeldp.data.source import Source, take_rows
 from labeldp.errors import DataError, InputError
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap

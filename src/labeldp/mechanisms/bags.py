@@ -25,8 +25,7 @@ from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
 from labeldp.accounting.theorems import Answer
-from labeldp.data.batches import check_rows
-from labeldp.data.source import Source
+from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap

@@ -77,7 +77,7 @@ class MechanismPlan:
     force: bool = False
     """Whether it was asked for although it cannot beat the constant predictor."""
     table: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Which label and text options the source was scanned with (`Source.said`): a release reads
+    """Which label and text options the source was scanned with (`Source.keywords`): a release reads
     the table in the same way."""
 
     # ---- utility
@@ -223,7 +223,7 @@ def _missing_label_texts(source: Source) -> list[str]:
     if not source.drop_missing_labels or source.label is None:
         return []
     codes = (f"{source.label}={code}" for code in source.label_parser.codes)
-    return [*filter(None, source.missing_everywhere or ()), *codes]
+    return [*source.missing_words, *codes]
 
 
 class Mechanism(ABC):

@@ -42,8 +42,7 @@ from labeldp.accounting.subsampling import SubsampledBagsProfile
 from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
-from labeldp.data.batches import check_rows
-from labeldp.data.source import Source
+from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, LabelDPError, PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.stacked import bags_at_once, stacked_design

@@ -92,7 +92,7 @@ def look(
         "categorical": categorical,
         "numeric": numeric,
     }
-    spelling = options.said
+    spelling = options.keywords
     source = scan(data, label=label, **said, **spelling)
     table = _read(source)
     form = next(filter(None, map(compact_date_format, table.columns)), None)

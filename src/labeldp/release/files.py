@@ -27,8 +27,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import column_numbers, numpy_numbers
-from labeldp.data.batches import take_numbered
-from labeldp.data.source import Source, scan
+from labeldp.data.source import Source, scan, take_numbered
 from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap
