@@ -3,6 +3,7 @@
     LabelDPError
     ├── InputError          the request is wrong; the command line exits with 2
     │   ├── DataError       a file, a column or a row is not as described
+    │   │   └── UnknownColumnError
     │   ├── PlanError       the budget and the data allow no such release
     │   │   └── SpentError  a measurement refused the release; its budget is spent
     │   ├── ReleaseError    a release directory is missing, incomplete or in the way
@@ -43,6 +44,14 @@ class InputError(LabelDPError, ValueError):
 
 class DataError(InputError):
     """A file, a column or a row is not as described."""
+
+
+class UnknownColumnError(DataError):
+    """A name that was given in an option is no column of the table."""
+
+    def __init__(self, option: str, column: str, reason: str) -> None:
+        super().__init__(f"{option}: {reason}")
+        self.column, self.reason = column, reason
 
 
 class PlanError(InputError):

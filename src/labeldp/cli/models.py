@@ -20,8 +20,7 @@ from labeldp.cli.options import (
     together,
 )
 from labeldp.cli.output import draw_pictures, emit_json, note, progress
-from labeldp.data.roles import UnknownColumnError
-from labeldp.errors import DataError, InputError
+from labeldp.errors import DataError, InputError, UnknownColumnError
 from labeldp.io_util import check_target, new_path
 from labeldp.pictures import need_matplotlib
 
@@ -228,7 +227,7 @@ def _scan_rows(
         return scan(data, label=label, **keywords)
     except UnknownColumnError as problem:
         if problem.column in more:
-            raise problem.standing_in("--keep") from None
+            raise UnknownColumnError("--keep", problem.column, problem.reason) from None
         raise
 
 

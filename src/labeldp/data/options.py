@@ -16,7 +16,7 @@ from typing import Any
 
 from labeldp.data.columns import NULL_WORDS
 from labeldp.data.dates import is_date_format
-from labeldp.errors import DataError, InputError, to_int, to_str
+from labeldp.errors import DataError, InputError, UnknownColumnError, to_int, to_str
 
 _NUMBER_IN_NAME = re.compile(r"(?<![\w.])[\d.]*\d")
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
@@ -49,18 +49,6 @@ def quoted_names(names: Iterable[str], most: int) -> str:
     return shown or _NO_NAMES
 
 
-class UnknownColumnError(DataError):
-    """A name that is no column of the table, which option it was given in, and a remedy."""
-
-    def __init__(self, option: str, column: str, hint: str) -> None:
-        super().__init__(f"{option}: there is no column {short_name(column)!r}; {hint}")
-        self.column, self._hint = column, hint
-
-    def standing_in(self, option: str) -> UnknownColumnError:
-        """Return the same for another name of the option."""
-        return UnknownColumnError(option, self.column, self._hint)
-
-
 def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownColumnError:
     """Return the refusal of a name, with the columns that may be meant."""
     printable = printable_names(columns)
@@ -73,7 +61,7 @@ def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownCol
         hint = f"did you mean {' or '.join(map(repr, map(short_name, close)))}?"
     else:
         hint = f"the columns are {quoted_names(columns, 8)}"
-    return UnknownColumnError(option, name, hint)
+    return UnknownColumnError(option, name, f"there is no column {short_name(name)!r}; {hint}")
 
 
 def repeated_names(names: Iterable[str]) -> list[str]:

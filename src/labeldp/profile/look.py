@@ -149,7 +149,7 @@ def _read(source: Source) -> pa.Table:
 def _plain(values: pa.Array) -> pa.Array:
     """Return an array of a type that Arrow has all functions for."""
     if pa.types.is_null(values.type):
-        return values.cast(pa.string())
+        return values.cast(pa.float64())
     if pa.types.is_float16(values.type):
         return values.cast(pa.float32())
     return values.cast(value_type(values.type)) if pa.types.is_dictionary(values.type) else values
