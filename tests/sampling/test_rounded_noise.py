@@ -153,6 +153,14 @@ def test_cells_too_large_for_doubles_are_settled_exactly() -> None:
     assert exact.calls >= 2 * COUNT
 
 
+@both
+def test_a_zero_has_no_sign(noise: NoiseLaw) -> None:
+    """The sign of −0.0 would tell on which side of 0 the ideal number was."""
+    values, _ = draw(np.zeros(1000), 0.3, 0, 6, noise)
+    assert np.count_nonzero(values == 0.0) > 500
+    assert not np.signbit(values[values == 0.0]).any()
+
+
 def test_ordinary_draws_hardly_ever_need_ball_arithmetic() -> None:
     _, counted = draw(np.zeros(10**6), 1000.0, rounded_noise.grid_for(1000.0), 4)
     assert counted.calls <= 4
