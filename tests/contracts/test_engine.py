@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import DataError, InputError, LocalEngine, scan, verify
+from labeldp import DataError, InputError, Ledger, LocalEngine, scan, verify
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import LeverageScan
 from labeldp.features.feature_map import FeatureMap
+from labeldp.ledger.fingerprint import fingerprint
 from labeldp.passes.accumulator import Accumulator, run_in_order
 from labeldp.sampling.streams import Randomness
 from tests.contracts.own_accumulators import LabelledLevels, Levels, Spread, WeightedGram, digest
@@ -360,3 +362,13 @@ def test_rows_have_numbers_where_they_are_read_here(either: Home) -> None:
         return
     with pytest.raises(InputError, match="rows on Spark have no numbers"):
         either.engine.run_pass("my own", source, spread)
+
+
+def test_a_debit_on_every_engine(either: Home, tmp_path: Path) -> None:
+    rows, engine = either.scan(MIXED), either.engine
+    assert fingerprint(rows, engine, b"key") == fingerprint(SOURCE, LOCAL, b"key")
+    book = Ledger.create(tmp_path / "book", epsilon=3.0)
+    made = plan(rows, epsilon=1.0, delta=1e-6, mechanism="shaped-flag", engine=engine)
+    released = made.release(rows, engine=engine, ledger=book, dataset="t")
+    assert released.certificate["ledger"]["entry"] == 2
+    assert [entry.kind for entry in book.entries()] == ["create", "debit", "done"]

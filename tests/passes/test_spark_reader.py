@@ -45,6 +45,8 @@ def test_it_names_its_engine_and_is_read_nowhere_else(spark: Any) -> None:
     assert scan(source.reader).columns == source.columns
     with pytest.raises(InputError, match="stay on the cluster"):
         list(source.reader.batches(["height"], 10))
+    with pytest.raises(InputError, match="SparkEngine reads Spark data frames"):
+        fit_features(scan(contract.TABLE), run_pass=SparkEngine().run_pass)
 
 
 def test_other_things_of_spark_are_no_tables(spark: Any) -> None:

@@ -87,16 +87,8 @@ def _normal_below(x: Any) -> Any:
     return (-x / arb(2).sqrt()).erfc() / 2
 
 
-def _laplace_inverse(p: Reals) -> Reals:
-    return np.log(2.0 * p)
-
-
-def _laplace_below(x: Any) -> Any:
-    return x.exp() / 2
-
-
 NORMAL = NoiseLaw(_normal_inverse, _normal_below)
-LAPLACE = NoiseLaw(_laplace_inverse, _laplace_below)
+LAPLACE = NoiseLaw(lambda p: np.log(2.0 * p), lambda x: x.exp() / 2)
 
 
 def grid_for(scale: float) -> int:
@@ -369,18 +361,16 @@ class _ChiScale:
         self._tails, self._length = (self._tails << 64) | more, self._length + 64
 
     def _settle(self) -> None:
+        """Compute the ball from the bits that there are."""
+        from flint import arb
+
         while not self._tails.all():  # log needs a uniform above 0
             self._extend()
         with _precision(self._length + _FIRST_PRECISION):
-            self._ball = (-2 * self._logarithm()).sqrt()
-
-    def _logarithm(self) -> Any:
-        from flint import arb
-
-        unit = arb(2) ** -self._length
-        balls = [arb(tail).union(arb(tail + 1)) * unit for tail in map(int, self._tails)]
-        total = math.prod(balls[: self._pairs], start=arb(1)).log()
-        if self._odd:
-            last, angle = balls[self._pairs :]
-            total += last.log() * (2 * angle * arb.pi()).cos() ** 2
-        return total
+            unit = arb(2) ** -self._length
+            balls = [arb(tail).union(arb(tail + 1)) * unit for tail in map(int, self._tails)]
+            total = math.prod(balls[: self._pairs], start=arb(1)).log()
+            if self._odd:
+                last, angle = balls[self._pairs :]
+                total += last.log() * (2 * angle * arb.pi()).cos() ** 2
+            self._ball = (-2 * total).sqrt()
