@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, LinearRegressor, Plan, PlanError, plan, scan
+from labeldp import LinearRegressor, Plan, PlanError, plan, scan
 from labeldp.choose import BASES, Planned, choose_basis
 from labeldp.features.basis import Basis
-from labeldp.features.fit import fit_features
 from labeldp.features.terms import LinearSpline
 from labeldp.sampling.streams import Randomness
 
@@ -116,11 +115,6 @@ def test_trees_are_named_where_noisy_rows_feed_many_leaves():
     (note,) = (note for note in notes if "trees" in note)
     assert "1,067 leaves of 6 rows" in note
     assert "`use='any-model'`" in note
-
-
-def test_auto_is_for_plans():
-    with pytest.raises(InputError, match="`basis` auto is chosen by `plan`"):
-        fit_features(source(1500), basis="auto")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scipy import stats
 
 from labeldp import Plan
 from labeldp.errors import InputError
-from labeldp.mechanisms.description import describe_floor, describe_person, number
+from labeldp.mechanisms.description import number
 from labeldp.mechanisms.noisy_rows import NoisyRowsClaim
 from labeldp.mechanisms.registry import read_claim
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagClaim
@@ -187,22 +187,3 @@ def test_realised_accounting_and_theorem_2_go_with_what_they_need(plans: dict[st
 )
 def test_numbers_for_people_have_few_digits(value: float | None, text: str) -> None:
     assert number(value) == text
-
-
-def test_numbers_may_have_other_digits() -> None:
-    assert number(3.14159, 2) == "3.1"
-
-
-def floor(**changes: Any) -> dict[str, Any]:
-    given = {"needed": 50.0, "mode": "measured+added", "added_variance": 20.0} | changes
-    return {"bag_size": 10, "floor": given}
-
-
-def test_a_floor_is_told_per_row() -> None:
-    told = " ".join(" ".join(line) for line in describe_floor(floor()).release)
-    assert "noise of variance 2 per row added" in told
-    told = " ".join(" ".join(line) for line in describe_floor(floor(added_variance=0.0)).release)
-    assert "no noise needed" in told
-    told = " ".join(" ".join(line) for line in describe_floor(floor()).plan)
-    assert " 5" in f" {told}"
-    assert describe_person({}).plan == ()

@@ -9,14 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import DataError, InputError, LinearRegressor, Plan, scan
+from labeldp import InputError, LinearRegressor, Plan, scan
 from labeldp.choose import best_plan, compare, simulated_mse
 from labeldp.data.source import Source
-from labeldp.features.fit import fit_features
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanism_names
 from labeldp.passes.engine import LocalEngine
-from labeldp.planning import forecast_curve
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED
 from tests.plans import plan
@@ -137,21 +135,6 @@ def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
     assert made.forecast.added_mse == min(errors.values())
     assert made.claim.mechanism == min(errors, key=lambda name: errors[name])
     assert "auto chose" in made.notes[-1]
-
-
-def test_features_are_summarized_once_for_all_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a curve of forecasts too; what wtd-flag refuses of 5 rows is seen in that summary."""
-    summaries = []
-    monkeypatch.setattr(
-        "labeldp.mechanisms.design_summary.fit_features",
-        lambda *given, **named: summaries.append(given) or fit_features(*given, **named),
-    )
-    compare(source(400), **BUDGET)
-    plan(source(5), **BUDGET, force=True)
-    forecast_curve(source(400), **BUDGET, mechanism=SHAPED)
-    assert len(summaries) == 3
-    with pytest.raises(DataError, match="5 rows cannot protect labels with 5 independent"):
-        plan(source(5), mechanism=FLAG, force=True, **BUDGET)
 
 
 def test_a_mechanism_that_cannot_win_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -388,27 +388,6 @@ def test_an_outlier_costs_isotropic_noise_much_and_the_shape_little() -> None:
     assert shape.gap < 1.1
 
 
-def test_units_of_columns_do_not_matter() -> None:
-    data = numbers(500, 3, 4)
-    plain = Table(data).shape()
-    units = {name: data[name].to_numpy() * 4.0**k for k, name in enumerate(data.column_names)}
-    scaled = Table(pa.table(units)).shape()
-    assert scaled.trace == pytest.approx(plain.trace, rel=1e-2)
-    assert scaled.bound == pytest.approx(plain.bound, rel=1e-2)
-
-
-@given(seed=st.integers(0, 1000))
-@settings(max_examples=20)
-def test_more_constraints_never_lower_the_optimum(seed: int) -> None:
-    """In the same whitened coordinates; up to the tolerance of the two solutions."""
-    rng = np.random.default_rng(seed)
-    white = rng.standard_t(2, (60, 3)) / 10
-    steps = {"steps": 500, "tolerance": 1e-3, "least_uniform": 1e-6}
-    few = solve_dual(leverage_mixture(white[:30], 0.01), 500, **steps)  # type: ignore[arg-type]
-    all_ = solve_dual(leverage_mixture(white, 0.01), 500, **steps)  # type: ignore[arg-type]
-    assert all_.trace >= few.bound * (1 - 1e-9)
-
-
 def test_the_mean_is_insured() -> None:
     """Its noise has at most the variance 1/(wn²), and the trace is hardly larger."""
     table = Table(source(3000))
@@ -427,12 +406,6 @@ def test_the_mean_is_insured() -> None:
     assert module.insure_mean(covariance, None, 3000) is covariance
     quiet = covariance / 1e6  # as little noise on the mean as the insurance would leave
     assert module.insure_mean(quiet, mean, 3000) is quiet
-
-
-def test_without_a_constant_nothing_is_insured() -> None:
-    table = Table(numbers(300, 2), intercept=False)
-    assert mean_direction(table.factor, table.features) is None
-    assert table.shape().gap >= 1
 
 
 def test_a_wide_table_gets_a_simple_shape_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,21 +447,6 @@ def test_where_a_simple_shape_is_poor_a_full_one_follows(monkeypatch: pytest.Mon
     assert full.trace == pytest.approx(trace_of(full, table.codes), rel=1e-5)
     monkeypatch.setattr(module, "_SIMPLE_ENOUGH", simple.gap)
     assert table.shape().kind == "design"
-
-
-def test_where_the_design_does_not_help_a_few_rows_are_set_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2000, 12))
-    x[:4] *= 100
-    table = Table(pa.table({f"x{k}": x[:, k] for k in range(12)}))
-    _allow_full(monkeypatch, 5)
-    monkeypatch.setattr(module, "_LOW_RANK_ROWS", 8)
-    shape = table.shape()
-    assert shape.kind in ("design", "low-rank")
-    assert shape.trace < shape.isotropic
-    assert table.passes <= 6
 
 
 def test_a_saturated_table_has_a_shape() -> None:

@@ -28,8 +28,7 @@ from labeldp.mechanisms.noisy_rows import (
     noisy_labels,
 )
 from labeldp.sampling.streams import Randomness
-from tests.console import labeldp as command
-from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved, small_plan
+from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved
 from tests.plans import plan
 from tests.tables import RANGE, source, table
 
@@ -181,19 +180,6 @@ def verify_in_memory(made: Plan, rows: Source) -> tuple[str, ...]:
 
     with tempfile.TemporaryDirectory() as folder:
         return verify(saved(made.release(rows), Path(folder) / "r")).problems
-
-
-def test_the_law_of_less_variance_is_chosen() -> None:
-    for epsilon, delta in [(1.0, 0.0), (1.0, 1e-6), (4.0, 1e-6), (1.0, 0.039), (0.1, 1e-9)]:
-        assert least_noise(10.0, 1, epsilon, delta).name == "laplace"
-    assert least_noise(10.0, 1, 1.0, 0.041).name == "gaussian"
-    assert least_noise(1.0, 1, 1.0, 0.0).std == pytest.approx(math.sqrt(2.0))
-    gaussian = {1.0: 1 / 0.2367, 4.0: 1 / 0.8379}  # theory §11: 8.9 and 11.4 times the variance
-    for (epsilon, std), ratio in zip(gaussian.items(), (8.9, 11.4), strict=True):
-        laplace = least_noise(1.0, 1, epsilon, 1e-6)
-        assert (std / laplace.std) ** 2 == pytest.approx(ratio, rel=0.01)
-    most = [rows for rows in range(1, 60) if least_noise(1.0, rows, 1.0, 1e-6).name == "laplace"]
-    assert most == list(range(1, 9)), "2k²/ε² < k/μ² up to k = 8.9"
 
 
 @by_law
@@ -443,40 +429,3 @@ def test_noise_that_is_too_small_is_noticed_where_the_fewest_stray(law: str, sha
 
 
 # --- commands -----------------------------------------------------------------------------
-
-
-def test_the_command_line_knows_it(tmp_path: Path) -> None:
-    path = tmp_path / "t.parquet"
-    pq.write_table(table(2000), path)
-    asked = (path, "--label", "label", "--label-range", *RANGE)
-    every = ("--mechanism", EVERY)
-    made = command("plan", "--anyway", *asked, *every, "--delta", 0)
-    assert made.code == 0, made
-    assert "Laplace, deviation 14.14 on every label (pure: δ = 0)" in made.out
-    for number, more in enumerate(((), ("--with-features",))):
-        folder = tmp_path / str(number)
-        done = command("release", "--anyway", *asked, *every, *more, "--out", folder)
-        assert done.code == 0, done
-        assert (" --data TABLE" in done.out) is (not more)
-        assert (" --data TABLE" in command("describe", folder).out) is (not more)
-        assert command("verify", folder, "--data", path).code == 0
-        bare = command("fit", folder)
-        assert bare.code == (0 if more else 2)
-        assert more or "give the table that it was made from: --data" in bare.error
-        assert command("fit", folder, "--data", path).code == 0
-    facts = ("account", EVERY, "--rows", 2000, "--label-range", *RANGE, "--features", 10, "--json")
-    told = command(*facts).json
-    assert told["added_error"] == pytest.approx(math.sqrt(2) * 10 * math.sqrt(10 / 2000))
-    assert command(*facts, "--delta", 0).json["gaussian_std"] is None
-    assert command(*facts, "--person-rows", 20).json["law"] == "gaussian"
-
-
-def test_auto_takes_it_for_any_model_and_without_delta() -> None:
-    rows = source(ROWS)
-    assert plan(rows, 1.0, 1e-5, use="any-model").claim.mechanism == EVERY
-    assert plan(rows, 1.0, 0.0, use="any-model").claim.mechanism == EVERY
-    for delta in (0.0, 1e-5):
-        chosen = plan(rows, 1.0, delta)
-        assert chosen.claim.mechanism == SHAPED
-        assert any(EVERY in note for note in chosen.notes), "it was compared"
-        assert small_plan(EVERY).forecast.added_mse > chosen.forecast.added_mse

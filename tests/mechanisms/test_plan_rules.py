@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +12,8 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Plan, PlanError, Release, scan
-from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.errors import DataError, SpentError
-from labeldp.mechanisms.design_summary import most_rows, summarize_design
-from labeldp.mechanisms.options import PlanRequest as Request
+from labeldp.mechanisms.design_summary import most_rows
 from labeldp.mechanisms.registry import (
     make_request,
     mechanism_named,
@@ -331,20 +326,6 @@ def test_what_is_kept_is_what_noise_leaves_of_what_features_explain(made: Plan) 
     assert replace(made, forecast=almost).explained_share_kept == pytest.approx(0.75)
 
 
-def test_a_verdict_tells_the_root_of_the_error_and_what_is_left(made: Plan) -> None:
-    told = replace(made.forecast, added_mse=0.25, added_mse_default_fit=0.25 * 100 / 24)
-    assert replace(made, forecast=told).utility_message == (
-        "privacy adds 0.5 to a prediction (root mean square, 0.05 of the label range) and leaves "
-        "at most 75% of what features may explain: a fit may not be better than the mean of the "
-        "labels"
-    )
-    nothing = replace(made.forecast, added_mse=np.inf, added_mse_default_fit=np.inf)
-    assert replace(made, forecast=nothing).utility_message == (
-        "privacy adds errors without bound and leaves at most 0% of what features may explain: a "
-        "fit is not better than the mean of the labels"
-    )
-
-
 def test_the_most_rows_of_a_person_are_counted() -> None:
     ids = pa.array(["a"] * 3 + ["b"] * 5 + [f"p{k}" for k in range(392)])
     data = table(400).append_column("id", ids)
@@ -363,61 +344,10 @@ def test_a_residual_is_stated_or_guessed(mechanism: str) -> None:
     assert held.forecast.residual_ms == 24.0
 
 
-@pytest.mark.parametrize("mechanism", [FLAG, SAMPLED, NOISY, SHAPED, EVERY])
-def test_work_is_told_by_name_and_number(mechanism: str) -> None:
-    """Every bar has a name, and as many steps as it advances."""
-    advanced: dict[str, list[int]] = {}
-
-    @contextmanager
-    def progress(name: str, total: int | None) -> Iterator[Any]:
-        assert isinstance(name, str)
-        steps = advanced[name] = []
-        yield steps.append
-        if total is not None and steps:
-            assert sum(steps) == total
-
-    engine = LocalEngine(1, progress=progress)
-    held = small_plan(mechanism, source(400), engine=engine)
-    held.release(source(400), engine=engine)
-    drawn = {FLAG: ("aggregates", 40), SAMPLED: ("aggregates", 12), EVERY: ("noisy rows", 400)}
-    name, total = drawn.get(mechanism, ("feature sums", 400))
-    assert sum(advanced[name]) == total
-
-
 # --- what no plan can beat -----------------------------------------------------------------
 
 
-def test_no_number_of_aggregates_adds_less_than_is_said() -> None:
-    """Noise of one size in every whitened direction: (Δ/μ)²·d·h/n, which many aggregates near."""
-    rows, engine = source(400), LocalEngine(1)
-    request: Request[Any] = make_request(mechanism_named(FLAG), epsilon=1.0, delta=1e-5)
-    summary = summarize_design(rows, engine=engine, encoding=request.encoding)
-    least = mechanism_named(FLAG).least_added_mse(request, summary)
-    mu = calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-5)
-    design = plan(rows, 1.0, 1e-5, mechanism=FLAG, bags=20).features.design(table(400))
-    hats = np.diag(design @ np.linalg.pinv(design))
-    assert least == pytest.approx((10.0 / mu) ** 2 * 10 * hats.max() / 400, rel=1e-5)
-    for bags in (100, 10_000):
-        asked: dict[str, Any] = {"mechanism": FLAG, "bags": bags, "floor": "added", "compact": True}
-        assert plan(rows, 1.0, 1e-5, **asked).forecast.added_mse > least
-
-
 # --- the files of a release ----------------------------------------------------------------
-
-
-def test_files_that_do_not_belong_are_named_up_to_five(made: Plan, tmp_path: Path) -> None:
-    release = made.release(source(400), randomness=Randomness.experiment(0))
-    folder = saved(release, tmp_path / "r")
-    assert form_problems(folder, Release.load(folder)) == []
-    for number in range(5):
-        (folder / f"x{number}").write_text("")
-    words = "is not part of the release: the certificate says nothing of it"
-    five = [f"x{number} {words}" for number in range(5)]
-    held = Release.load(folder, verify=False)
-    assert form_problems(folder, held) == five
-    for number in (5, 6):
-        (folder / f"x{number}").write_text("")
-    assert form_problems(folder, held) == [*five, "2 more files are not part of the release"]
 
 
 def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import labeldp
 from labeldp import InputError, Plan, PlanError
 from labeldp.release.certificate import seal
 from labeldp.sampling.streams import Randomness
-from tests.console import labeldp as command
 
 ROWS = 3000
 SAID = {"label": "pay", "label_range": (0, 2000), "clip": True, "drop_missing_labels": True}
@@ -60,18 +59,6 @@ def test_what_is_said_for_the_release_counts(frame: pd.DataFrame) -> None:
     made = labeldp.plan(frame, 1, **SAID | {"drop_missing_labels": False}, decimal=",")
     as_thousandths = _numbers(made, frame, decimal=".")
     assert not np.array_equal(as_thousandths, _numbers(made, frame))
-
-
-def test_the_command_line_repeats_nothing(files: Path, tmp_path: Path) -> None:
-    text = ("--delimiter", "|", "--decimal", ",", "--na", "pay=999")
-    said = ("--label", "pay", "--label-range", 0, 2000, "--clip", "--drop-missing-labels")
-    plan, out = tmp_path / "plan.json", tmp_path / "out"
-    assert command("plan", files / "t.csv", *said, *text, "--out", plan).code == 0
-    wrong = command("release", files / "t.csv", "--plan", plan, "--out", out, "--na", "")
-    assert "features are not those of the plan" in wrong.error
-    made = command("release", files / "t.csv", "--plan", plan, "--out", out, "--json")
-    assert made.code == 0
-    assert made.json["certificate"]["rows"] < ROWS
 
 
 def test_other_labels_are_refused(frame: pd.DataFrame) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
@@ -18,7 +17,6 @@ from labeldp.accounting.radial import PureProfile
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.shaped_flag import (
-    NOISE_LAWS,
     ShapedFlagClaim,
     choose_noise as choose,
     exact_residual as residual_of,
@@ -28,7 +26,6 @@ from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
-from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved
 from tests.mechanisms.test_person import IDS, source_of, with_ids
 from tests.mechanisms.test_shaped_flag import Array, Noiseless, claim_of, codes, weights_of
@@ -58,13 +55,6 @@ def test_few_columns_get_radial_noise_and_many_normal_noise(epsilon: float, firs
         law = choose("auto", epsilon, 1e-6, 0.0, columns)
         assert law.name == ("radial" if columns < first else "gaussian")
         assert choose("auto", epsilon, 0.0, 0.0, columns).name == "radial"
-
-
-def test_the_choice_is_that_of_the_smaller_error() -> None:
-    both = {law: claim_of(made_plan(delta=1e-5, noise=law)) for law in NOISE_LAWS}
-    least = min(both.values(), key=lambda claim: claim.excess)
-    assert claim_of(made_plan(delta=1e-5)) == least
-    assert least.noise_law == "radial"
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -266,33 +256,3 @@ def test_a_plan_with_another_law_is_refused(made: Plan) -> None:
     forged = replace(made, claim=replace(claim_of(made), noise_law="gaussian"))
     with pytest.raises(PlanError, match="contradicts itself"):
         forged.release(source(ROWS))
-
-
-def test_the_command_line_goes_the_whole_road_without_delta(tmp_path: Path) -> None:
-    pq.write_table(table(ROWS), tmp_path / "t.parquet")
-    asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE, "--delta", 0)
-    done = command("release", "--anyway", *asked, "--out", tmp_path / "r")
-    assert done.code == 0, done
-    assert "radial" in done.out
-    checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
-    assert checked.code == 0, checked
-    assert "radial noise" in checked.out
-    fitted = command("fit", tmp_path / "r", "--out", tmp_path / "m.json", "--json")
-    assert all(entry["low"] is not None for entry in fitted.json["coefficients"])
-    refused = command("plan", "--anyway", *asked, "--noise", "gaussian")
-    assert refused.code == 2
-    assert "leave --noise out" in refused.err
-
-
-def test_account_says_what_pure_epsilon_buys() -> None:
-    facts = ("account", SHAPED, "--rows", "1000", "--label-range", "0", "10", "--delta", "0")
-    told = command(*facts, "--features", "10", "--json").json
-    assert told["noise_law"] == "radial"
-    spent = 10 * math.sqrt(11) / told["noise_std"] + 10 * math.sqrt(2) / told["residual_noise_std"]
-    assert spent == pytest.approx(1.0, rel=1e-8)
-    assert told["mu"] is None
-    assert told["aggregate_epsilon"] == pytest.approx(0.95, rel=1e-8)
-    assert "aggregate epsilon" in command(*facts, "--features", "10").out
-    lacking = command(*facts)
-    assert lacking.code == 2
-    assert "--features" in lacking.err

@@ -60,16 +60,6 @@ def test_it_is_used_where_shrinkage_drops_much_and_nowhere_else() -> None:
     assert "shape" in made().claim.to_json()
 
 
-def test_a_plan_says_so_and_what_it_costs() -> None:
-    few, none = made(), made(shape_ridge=0.0)
-    assert few.forecast.added_mse_default_fit < none.forecast.added_mse_default_fit
-    assert few.forecast.added_mse > none.forecast.added_mse
-    told = " ".join(few.notes)
-    assert f"a ridge of {ridge_of(few):g}" in told
-    assert "`shape_ridge=0`" in told
-    assert not any("ridge" in note for note in none.notes)
-
-
 def test_auto_does_not_turn_away_from_a_ridge_for_what_it_costs_least_squares() -> None:
     few, none = made().forecast, made(shape_ridge=0.0).forecast
     assert few.selection_score < none.selection_score == none.added_mse < few.added_mse
@@ -123,27 +113,6 @@ def test_shrunken_predictions_gain_by_it() -> None:
     with_ridge, without = error(made()), error(made(shape_ridge=0.0))
     assert with_ridge < 0.95 * without
     assert with_ridge < made().forecast.added_mse_default_fit
-
-
-def test_all_that_a_release_serves_is_served() -> None:
-    """Some columns, several releases, ridge and lasso: with hardly any noise as from the rows."""
-    whole = data(1200)
-    halves = [
-        scan(whole.slice(k, 600), label="y", label_range=RANGE, drop=("who",)) for k in (0, 600)
-    ]
-    asked = {"mechanism": SHAPED, "epsilon": 1e6, "delta": 1e-6, "shape_ridge": 1.0}
-    one, two = (plan(half, **asked).release(half) for half in halves)
-    rows = whole.slice(0, 600)
-    some = LinearRegressor(columns=["x0", "x1"], **PLAIN).fit(one)
-    X = np.column_stack([np.ones(600), rows["x0"], rows["x1"]])
-    best = X @ np.linalg.lstsq(X, rows["y"].to_numpy(), rcond=None)[0]
-    assert np.allclose(some.predict(rows.select(["x0", "x1"])), best, atol=0.02)
-    X, y = whole.select([f"x{k}" for k in range(5)]), whole["y"].to_numpy()
-    both = LinearRegressor(**PLAIN).fit([one, two]).predict(X)
-    ones = np.column_stack([np.ones(1200), *X.columns])
-    assert np.allclose(both, ones @ np.linalg.lstsq(ones, y, rcond=None)[0], atol=0.05)
-    for options in ({"penalty": "auto"}, {"lasso": "auto"}):
-        assert np.isfinite(LinearRegressor(**options).fit(one).predict(rows)).all()
 
 
 def test_wide_tables_have_none(monkeypatch: pytest.MonkeyPatch) -> None:

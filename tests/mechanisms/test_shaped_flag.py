@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -22,7 +19,7 @@ from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan,
 from labeldp.accounting import gaussian
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.arrow_util import arrow_numbers
-from labeldp.exact.row_norms import RowNormScan, Weights
+from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoder
 from labeldp.mechanisms import shaped_flag as module
 from labeldp.mechanisms.shaped_flag import ShapedFlagClaim
@@ -304,28 +301,6 @@ def test_a_length_that_is_too_small_is_caught(
         replace(made, claim=noise).release(source(ROWS))
 
 
-def test_a_length_below_the_mean_is_caught_without_the_table(
-    made: Plan, released: Release, tmp_path: Path
-) -> None:
-    """Σ‖C x_i‖² follows from what is published; all else of the certificate agrees."""
-    lengths = codes(made) @ weights_of(made).matrix.T
-    mean = math.sqrt(np.square(lengths).sum() / ROWS)
-
-    def said(length: float) -> Release:
-        def shorter(certificate: dict[str, Any]) -> None:
-            shape, times = certificate["shape"], length / certificate["shape"]["length"]
-            certificate["shape"] = shape | {
-                "length": length,
-                "noise_std": times * shape["noise_std"],
-                "trace": times**2 * shape["trace"],
-            }
-
-        return forged_claim(released, shorter)
-
-    assert problems(said(1.001 * mean), tmp_path / "more") == ""
-    assert "less than what rows have on average" in problems(said(0.999 * mean), tmp_path / "less")
-
-
 def test_other_weights_are_caught(made: Plan, released: Release, tmp_path: Path) -> None:
     matrix = weights_of(made).matrix
     assert problems(with_weights(released, matrix), tmp_path / "same", table(ROWS)) == ""
@@ -353,36 +328,6 @@ def test_other_weights_are_caught(made: Plan, released: Release, tmp_path: Path)
     )
     wide = forged_tables(released, weights=twice)
     assert "weights.parquet does not have the columns" in problems(wide, tmp_path / "wide")
-
-
-def test_another_gram_is_caught(made: Plan, released: Release, tmp_path: Path) -> None:
-    """Z = C·G for a symmetric G that is not the table's, its error stated as it would be."""
-    rng, scales = np.random.default_rng(1), made.features.kept_scales
-    rows = codes(made).astype(float)
-    other = rows.T @ (rows * (1 + 1e-7 * rng.random(len(rows)))[:, None])
-    design = weights_of(made).matrix @ other * scales
-    columns = [*design.T, released.labels]
-    changed = pa.Table.from_arrays(
-        [pa.array(column) for column in columns], schema=released.table.schema
-    )
-    digests = released.certificate["digests"] | {"aggregates": table_digest(changed)}
-    forged = forged_claim(replace(released, table=changed), lambda c: c.update(digests=digests))
-    assert problems(forged, tmp_path / "blind") == ""
-    found = problems(forged, tmp_path / "data", table(ROWS))
-    assert "not those of the table" in found
-
-
-def test_a_residual_off_its_grid_is_caught(released: Release, tmp_path: Path) -> None:
-    for number, value in enumerate((released.certificate["residual_root"] + 2.0**-30, None)):
-        forged = forged_claim(released, lambda c, value=value: c.update(residual_root=value))
-        assert "residual" in problems(forged, tmp_path / str(number))
-
-
-def test_a_section_of_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
-    other = plan(source(ROWS), bags=40, epsilon=1.0, delta=1e-5).release(source(ROWS))
-    shape = released.certificate["shape"]
-    forged = replace(other, certificate=seal(other.certificate | {"shape": shape}))
-    assert "certificate.shape is not a section of wtd-flag" in problems(forged, tmp_path / "r")
 
 
 def test_a_plan_with_other_weights_is_refused(made: Plan) -> None:
@@ -455,29 +400,6 @@ def test_a_table_with_equal_sums_and_a_longer_row_is_refused(tmp_path: Path) -> 
     assert "norm" in " ".join(verify(tmp_path / "r", tables["long"]).problems)
 
 
-def test_rows_in_memory_that_a_plan_has_measured_are_not_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same engine has seen them at the very weights that are published; another has not."""
-    pq.write_table(table(ROWS), tmp_path / "rows.parquet")
-    rows = scan(tmp_path / "rows.parquet", label="label", label_range=RANGE)
-    engine, measured = LocalEngine(1), list[int]()
-    made = plan(rows, epsilon=1.0, delta=1e-5, mechanism=SHAPED, engine=engine)
-    add = RowNormScan.add
-
-    def noted(tally: RowNormScan, batch: Any, *others: object) -> None:
-        measured.append(batch.rows)
-        add(tally, batch, *others)
-
-    monkeypatch.setattr(RowNormScan, "add", noted)
-    ours = made.release(rows, engine=engine, randomness=Randomness.experiment(1))
-    assert not measured
-    theirs = made.release(rows, engine=LocalEngine(1), randomness=Randomness.experiment(1))
-    assert sum(measured) == ROWS
-    assert ours.table.equals(theirs.table)
-    assert ours.certificate == theirs.certificate
-
-
 def test_as_many_columns_as_rows_are_fine(tmp_path: Path) -> None:
     """Labels that the features determine are hidden by the noise alone."""
     data = pa.table({"c": [f"l{k}" for k in range(12)], "label": np.arange(12.0) / 2})
@@ -498,28 +420,6 @@ def test_threads_and_batches_change_nothing(made: Plan) -> None:
         assert again.to_json() == made.to_json()
 
 
-def test_the_command_line_goes_the_whole_road(tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table(ROWS), tmp_path / "t.parquet")
-    asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
-    told = command(
-        "plan", "--anyway", *asked, "--mechanism", SHAPED, "--out", tmp_path / "plan.json"
-    )
-    assert told.code == 0, told
-    assert "error that privacy adds" in told.out
-    assert "best possible" in told.err
-    done = command(
-        "release", "--anyway", *asked, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r"
-    )
-    assert done.code == 0, done
-    checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
-    assert checked.code == 0, checked
-    fitted = command("fit", tmp_path / "r", "--out", tmp_path / "m.json", "--json")
-    assert fitted.code == 0, fitted
-    assert all(entry["low"] is not None for entry in fitted.json["coefficients"])
-
-
 def test_account_says_what_a_budget_buys() -> None:
     facts = ("account", SHAPED, "--rows", "1000", "--label-range", "0", "10", "--delta", "1e-5")
     asked = ("--features", "10", "--max-leverage", "0.1", "--noise", "gaussian")
@@ -529,24 +429,6 @@ def test_account_says_what_a_budget_buys() -> None:
     assert told["least_error"] == pytest.approx(told["noise_std"] / 100)
     assert told["isotropic_error"] == pytest.approx(told["noise_std"] * math.sqrt(1e-3))
     assert "mu  " in command(*facts).out
-
-
-def test_work_between_passes_shows_progress_one_bar_at_a_time() -> None:
-    """Of thousands of columns each takes seconds; a terminal has room for one bar."""
-    shown: list[str] = []
-    open_bars: list[str] = []
-
-    @contextmanager
-    def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-        assert not open_bars
-        open_bars.append(task)
-        shown.append(f"{task}{'' if rows is None else ' by rows'}")
-        yield lambda _rows: None
-        open_bars.clear()
-
-    engine = LocalEngine(1, progress=progress)
-    made_plan(300, engine=engine)
-    assert {"factor", "shape", "spread of the noise", "forecast"} < set(shown)
 
 
 def test_columns_that_are_nearly_alike_make_a_valid_release() -> None:

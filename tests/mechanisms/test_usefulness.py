@@ -16,11 +16,9 @@ import pytest
 import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
 from labeldp.choose import plan_mechanism, suggest_fixes
-from labeldp.cli.planning import MOST_NOTES
 from labeldp.data.source import Source
 from labeldp.learners.linear import release_quality
 from labeldp.mechanisms.base import LEAST_KEPT
-from labeldp.mechanisms.description import Note, sort_notes
 from labeldp.mechanisms.forecast import shrunken_ms
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as run
@@ -88,18 +86,6 @@ def test_what_shrunken_predictions_miss_is_what_the_posterior_mean_misses() -> N
     told = shrunken_ms(noise.tolist(), 0.7, rows=rows, width=width, explained=explained)
     assert told == pytest.approx(missed, rel=0.01)
     assert shrunken_ms([], 0.7, rows=rows, width=width, explained=0.0) < 0.7 / rows
-
-
-def test_what_is_kept_grows_with_the_budget_from_nothing_to_all() -> None:
-    rows, _ = even(600)
-    shares = [made(rows, epsilon=e).explained_share_kept for e in (0.001, 0.1, 1.0, 10.0, 1000.0)]
-    assert shares == sorted(shares)
-    assert shares[0] < 0
-    assert shares[-1] > 0.99
-    assert (
-        made(rows, epsilon=0.1).explained_share_kept
-        > 1 - made(rows, epsilon=0.1).forecast.added_mse * 24
-    )
 
 
 def test_a_stated_residual_leaves_no_more_to_explain_than_the_range_does() -> None:
@@ -189,25 +175,6 @@ def test_the_command_line_refuses_and_goes_on(tmp_path: Path) -> None:
     assert done.err.count("WARNING: ") == 2
 
 
-def test_numbers_that_show_no_gain_end_in_exit_code_1(tmp_path: Path) -> None:
-    """The forecast is for favourable labels; these have nothing that features explain."""
-    random = np.random.default_rng(1)
-    data = pa.table({"x": random.normal(size=2000), "label": 5 + 0.01 * random.normal(size=2000)})
-    pq.write_table(data, tmp_path / "t.parquet")
-    asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", 0, 10)
-    found = run("release", *asked, "--out", tmp_path / "r")
-    assert found.code == 1
-    assert "do not show that predictions beat the mean" in found.err
-    assert run("verify", tmp_path / "r").code == 0
-    assert run("release", *asked, "--force", "--out", tmp_path / "s").code == 0
-    pq.write_table(table(6000, noise=0.1), tmp_path / "good.parquet")
-    good = (tmp_path / "good.parquet", *asked[1:])
-    shown = run("release", *good, "--epsilon", 5, "--out", tmp_path / "t")
-    assert (shown.code, shown.remarks == shown.err) == (0, True)
-    assert "gain over the mean of labels" in shown.out
-    assert "kept of what features explain" in shown.out
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_release_says_of_itself_follows_from_what_is_published(
     name: str, tmp_path: Path
@@ -221,27 +188,3 @@ def test_what_a_release_says_of_itself_follows_from_what_is_published(
     if not release.needs_rows:
         assert found == release_quality(release, scan(table(3)))
     assert found is not None or name in (SAMPLED, NOISY)
-
-
-def test_notes_are_ranked_and_five_are_shown(tmp_path: Path) -> None:
-    notes = [
-        "plain",
-        Note("choice", Note.CHOICE),
-        Note("noise", Note.NOISE),
-        Note("gone", Note.COLUMN),
-        "last",
-    ]
-    assert sort_notes(notes) == ("noise", "gone", "choice", "plain", "last")
-    extra = {f"code{k}": pa.array(np.arange(3000) % (3 + k)) for k in range(8)}
-    data = table(3000)
-    for name, column in extra.items():
-        data = data.append_column(name, column)
-    pq.write_table(data, tmp_path / "t.parquet")
-    asked = ("plan", tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
-    asked += ("--epsilon", 5)
-    few, every = run(*asked), run(*asked, "--verbose")
-    lines = few.remarks.splitlines()
-    assert len(lines) == MOST_NOTES + 1
-    assert re.fullmatch(r"and \d+ more notes with --verbose", lines[-1])
-    assert len(every.remarks.splitlines()) == MOST_NOTES + int(lines[-1].split()[1])
-    assert "code0" in every.remarks
