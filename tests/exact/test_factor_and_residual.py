@@ -204,7 +204,7 @@ def test_the_error_bound_bounds_the_true_error_of_the_factor() -> None:
     assert factor.error_bound > 0
 
 
-@pytest.mark.parametrize(("batch_rows", "threads"), [(65536, 1), (97, 2), (1, 1)])
+@pytest.mark.parametrize(("batch_rows", "threads"), [(65536, 1), (97, 2)])
 def test_leverage_is_an_upper_bound_of_the_dense_one_and_names_the_rows(
     batch_rows: int, threads: int
 ) -> None:
