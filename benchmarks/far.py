@@ -40,7 +40,7 @@ from labeldp.passes.accumulator import (
     combine,
     merge_states,
     one_or_all,
-    states_of,
+    states_in_order,
 )
 from labeldp.passes.engine import Progress, quiet
 
@@ -71,7 +71,7 @@ class AsIf:
         needs = combine([tally.requirements for tally in tallies])
         check = needs.label_check(source)
         totals = [tally.new() for tally in tallies]
-        shares = states_of(source, totals, needs, check)
+        shares = states_in_order(source, totals, needs, check)
         self.sent[task] = max(self.sent.get(task, 0), carried(shares))
         merge_states(totals, shares)
         for _ in range(self.doublings):
@@ -136,7 +136,9 @@ def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
     tallies = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
     for tally, name in zip(tallies, found, strict=True):
         needs = tally.requirements
-        shares = [states_of(part, [tally], needs, needs.label_check(part))[0] for part in parts]
+        shares = [
+            states_in_order(part, [tally], needs, needs.label_check(part))[0] for part in parts
+        ]
         shuffled = random.Random(1).sample(shares, len(shares))
         sums = [merged(tally, order) for order in (shares, shares[::-1], shuffled)]
         found[name] = {_digest(each) for each in (*sums, in_pairs(tally, shares))}

@@ -58,7 +58,7 @@ print(json.dumps(codes))
 """A fork for every case, which signals itself at the n-th call of a function."""
 
 MOMENTS = {
-    "labels are summed": ("labeldp.passes.engine:_LocalPass._run", 1),
+    "labels are summed": ("labeldp.passes.engine:LocalEngine._results", 1),
     "aggregates are written": ("pyarrow.parquet:ParquetWriter.write_table", 1),
     "a table is closed": ("pyarrow.parquet:ParquetWriter.close", 1),
     "files are put on the disk": ("labeldp.io_util._sync", 1),
