@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
+from labeldp.arrow_util import arrow_numbers, arrow_words
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features.columns import NumericColumn
@@ -438,7 +439,13 @@ def _effects(
         arrays = {}
         for other in features.columns:
             entries = raw if other == name else [typical[other]] * len(raw)
-            arrays[other] = pa.array(entries, pa.float64() if other in numeric else pa.string())
+            # Not pa.array of a list, which imports pandas.
+            if other in numeric:
+                arrays[other] = arrow_numbers(np.array(entries))
+            elif None in entries:  # a category without levels of its own
+                arrays[other] = pa.nulls(len(entries), pa.string())
+            else:
+                arrays[other] = arrow_words(entries, pa.string())
         design = features.design(pa.table(arrays))
         privacy = total = None
         if privacy_root is not None:
