@@ -438,7 +438,7 @@ def _effects(
     for name, (shown, raw) in grids.items():
         arrays = {}
         for other in features.columns:
-            entries = raw if other == name else [typical[other]] * len(raw)
+            entries: list[Any] = raw if other == name else [typical[other]] * len(raw)
             # Not pa.array of a list, which imports pandas.
             if other in numeric:
                 arrays[other] = arrow_numbers(np.array(entries))
