@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from labeldp.accounting.residual_floor import Measurement
-from labeldp.accounting.sketch import DatasetBounds
+from labeldp.accounting.sketch import DatasetBounds, Measurement
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.registry import mechanism_names

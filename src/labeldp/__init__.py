@@ -12,8 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labeldp.accounting.residual_floor import FloorMode as FloorMode
-    from labeldp.accounting.sketch import ACCOUNTANTS as ACCOUNTANTS, DatasetBounds as DatasetBounds
+    from labeldp.accounting.sketch import (
+        ACCOUNTANTS as ACCOUNTANTS,
+        DatasetBounds as DatasetBounds,
+        FloorMode as FloorMode,
+    )
     from labeldp.data.source import Source as Source, scan as scan
     from labeldp.errors import (
         DataError as DataError,
@@ -41,8 +44,7 @@ if TYPE_CHECKING:
     from labeldp.verification import Verification as Verification, verify as verify
 
 _NAMES = {
-    "accounting.residual_floor": ["FloorMode"],
-    "accounting.sketch": ["ACCOUNTANTS", "DatasetBounds"],
+    "accounting.sketch": ["ACCOUNTANTS", "DatasetBounds", "FloorMode"],
     "data.source": ["Source", "scan"],
     "errors": [
         "DataError",

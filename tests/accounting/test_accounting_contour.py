@@ -60,13 +60,6 @@ def test_quadrature_matches_the_references():
         assert got == pytest.approx(float(digits), rel=1e-10, abs=0.0)
 
 
-def test_cells_are_evaluated_as_if_alone():
-    rows = [row for row in REFERENCES if row[0] == 247 and row[3] == 0.0]
-    loss = contour.compose([(247, [r[1] for r in rows], [r[2] for r in rows])])
-    alone = [delta(247, r[1], r[2], 0.0).estimate for r in rows]
-    assert contour.delta(loss, 0.0)[1] == pytest.approx(alone, rel=1e-12, abs=0.0)
-
-
 @pytest.mark.parametrize("size", [1e-12, 1e-6, 1e-3, 0.1, 0.29, 0.31, 0.9, 30.0, 1e9])
 def test_log1p_minus_keeps_its_digits(size):
     mp.mp.dps = 40
@@ -75,17 +68,6 @@ def test_log1p_minus_keeps_its_digits(size):
         want = complex(mp.log1p(mp.mpc(x)) - mp.mpc(x))
         got = complex(contour.log1p_minus(np.array([x]))[0])
         assert abs(got - want) <= 3e-15 * abs(want)
-
-
-@pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0, 7.0, 60.0])
-@pytest.mark.parametrize("epsilon", [-2.0, 0.0, 0.3, 4.0, 30.0])
-def test_gaussian_alone(mu, epsilon):
-    exact, answer = gaussian.delta(epsilon, mu), delta(1, 0.0, 0.0, epsilon, mu)
-    if exact < 1e-300:
-        assert answer.upper <= 1e-299
-    else:
-        assert answer.estimate == pytest.approx(exact, rel=1e-10, abs=0.0)
-        assert answer.lower <= exact <= answer.upper
 
 
 @pytest.mark.parametrize(
@@ -153,19 +135,6 @@ def test_two_unlike_sketches_against_a_histogram():
 def test_always_a_bracket_never_nan(log_bags, alpha, beta, mu, epsilon):
     answer = delta(round(10.0**log_bags), alpha, beta, epsilon, mu)
     assert 0.0 <= answer.lower <= answer.estimate <= answer.upper <= 1.0
-
-
-@pytest.mark.parametrize(
-    ("bags", "alpha", "beta", "mu"), [(10**6, 0.05, 0, 0), (10**4, 0.5, 0.3, 5)]
-)
-def test_a_loss_far_above_epsilon_is_bracketed_near_one(bags, alpha, beta, mu):
-    assert delta(bags, alpha, beta, 1.0, mu).lower > 0.999999
-
-
-def test_no_loss_is_exactly_zero():
-    assert delta(5, 0.0, 0.0, 0.0).upper == 0.0
-    assert delta(5, 0.0, 0.3, 100.0).upper == 0.0  # the loss is at most κ
-    assert delta(5, 0.0, 0.3, 0.1).lower > 0.0
 
 
 def test_beyond_the_smallest_float_the_bound_stays_a_bound():

@@ -11,12 +11,9 @@ import itertools
 import numpy as np
 import pytest
 
-from labeldp import DatasetBounds, InputError
+from labeldp import DatasetBounds
 from labeldp.accounting.calibrate import epsilon_at
-from labeldp.accounting.privacy_profile import GroupPrivacy, group_delta
-from labeldp.accounting.residual_floor import Measurement, measurement_cost
-from labeldp.accounting.sketch import SketchProfile
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.sketch import Measurement, SketchProfile, measurement_cost
 from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
 
@@ -101,22 +98,3 @@ def test_a_measured_floor_shows_a_group_as_much_as_it_moves_the_residual(group: 
     claimed = law.delta(0.5).upper
     assert true <= claimed <= 1.02 * true
     assert epsilon_at(law, claimed) == pytest.approx(0.5, rel=1e-6)
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 349.0, 351.0, 699.0, 701.0, 1e5])
-def test_one_step_is_the_guarantee_itself_however_large_epsilon_is(epsilon: float) -> None:
-    assert group_delta(epsilon, 1e-9, 1) == pytest.approx(1e-9, rel=1e-11)
-    law = Theorem1(10**9, (0.0, 1.0), 1.0, bags=10**5)
-    assert law.delta(epsilon).upper <= GroupPrivacy(law).delta(epsilon).upper < 1.0
-
-
-@pytest.mark.parametrize("epsilon", [233.0, 234.0, 349.0])
-def test_steps_are_summed_where_the_exponential_overflows(epsilon: float) -> None:
-    largest = 1e-320 * np.exp(epsilon) * np.exp(epsilon)
-    assert largest <= group_delta(epsilon, 1e-320, 3) <= largest * (1.0 + 1e-9)
-
-
-def test_nobody_is_no_group() -> None:
-    """No label changed would cost nothing: a claim for it is a mistake of the caller."""
-    with pytest.raises(InputError, match="labels"):
-        facts().family(BAGS, 1.0, labels=0)

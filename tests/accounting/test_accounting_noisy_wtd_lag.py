@@ -14,9 +14,7 @@ from labeldp.accounting import gaussian, weighted_bags
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.subsampling import (
-    SubsampledBagsProfile,
     SubsampledProfile,
-    inclusion_probability,
 )
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, fraction_of, realised_mu
 from labeldp.errors import InputError, PlanError
@@ -43,15 +41,6 @@ def min_noise_std(facts, epsilon, delta):
 
 def min_noisy_fraction(facts, epsilon, delta):
     return calibrate(facts, "noisy_fraction", epsilon, delta)
-
-
-def max_bags(facts, epsilon, delta):
-    law = SubsampledBagsProfile(facts, facts.rows or 0, facts.bag_size)
-    return calibrate(law, "bags", epsilon, delta)
-
-
-def target_mu(epsilon, delta, chance=1.0):
-    return calibrate(SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta)
 
 
 def realised(mu, chance=1.0):
@@ -106,35 +95,6 @@ def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
     less = part * 0.99 - (0.0 if rows is None else 1 / rows)
     if less > 0:
         assert delta_of(replace(facts, noisy_fraction=less), epsilon).upper > delta
-
-
-@settings(max_examples=25)
-@given(
-    st.integers(2, 300), st.floats(0.05, 1), st.floats(0.2, 5), st.floats(0.1, 3),
-    st.sampled_from([None, 400]),
-)  # fmt: skip
-def test_monotone(bag_size, rho, std, epsilon, rows):
-    facts = RandomWeightsProfile(bag_size, UNIT, rho, std, rows)
-    base = delta_of(facts, epsilon).upper * (1 + 1e-8)
-    assert delta_of(facts, epsilon * 1.1).upper <= base
-    assert delta_of(replace(facts, bag_size=bag_size + 7), epsilon).upper <= base
-    assert delta_of(replace(facts, noise_std=std * 1.1), epsilon).upper <= base
-    assert delta_of(replace(facts, noisy_fraction=min(1.0, rho * 1.2)), epsilon).upper <= base
-    assert delta_of(facts, epsilon, 0.25).upper == pytest.approx(
-        0.25 * delta_of(facts, epsilon).upper
-    )
-
-
-def test_most_bags_over_the_draw():
-    facts = RandomWeightsProfile(2000, UNIT, 0.1, rows=10**6)
-    one = delta_of(facts, 1.0).upper
-    most = max_bags(facts, 1.0, one / 3)
-    assert most == 500 // 3
-    chance = inclusion_probability(10**6, most, 2000)
-    assert delta_of(facts, 1.0, chance).upper <= one / 3
-    assert max_bags(facts, 1.0, one) == 500
-    with pytest.raises(InputError, match="rows"):
-        max_bags(replace(facts, rows=None), 1.0, one)
 
 
 def simulate(random, facts, noisy_row, draws):
@@ -217,30 +177,6 @@ def test_simulated_releases_have_the_realised_loss():
 
 def _log(x, mean, std):
     return -0.5 * ((x - mean) / std) ** 2
-
-
-def test_realised_mu_by_hand():
-    weights = [[3.0, -4.0, 1.0], [0.5, 0.5, 2.0], [1.0, 2.0, 3.0]]
-    noisy = [[True, True, False], [True, False, False], [False, False, False]]
-    mu = realised_mu(weights, noisy, 2.0, 0.5)
-    assert mu[:2] == pytest.approx([4 * 4 / 5, 4 * 2 / 0.5], rel=1e-11)
-    assert mu[0] >= 3.2
-    assert mu[2] == math.inf
-    assert realised(mu).delta(1.0).upper == 1.0
-    assert epsilon_at(realised(mu), 1e-5) == math.inf
-    assert realised_mu(weights[0], noisy[0], 2.0, 0.5)[0] == mu[0]
-
-
-@settings(max_examples=30)
-@given(st.floats(0.1, 8), st.floats(-20, -1).map(math.exp), st.floats(0.01, 1))
-def test_target_mu_is_the_largest_that_passes(epsilon, delta, chance):
-    target = target_mu(epsilon, delta, chance)
-    if math.isinf(target):
-        assert chance <= delta
-        return
-    assert realised([0.1 * target, target], chance).delta(epsilon).upper <= delta
-    assert realised([target * (1 + 1e-8)], chance).delta(epsilon).upper > delta
-    assert epsilon_at(realised([target], chance), delta) == pytest.approx(epsilon)
 
 
 def test_what_cannot_be_done_says_so():

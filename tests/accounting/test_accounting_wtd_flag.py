@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.privacy_profile import GroupPrivacy, best_true_positive_rate
 from labeldp.accounting.sketch import MOST_BAGS, DatasetBounds, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError, PlanError
-from tests.oracles.groups import group
 
 CENSUS, CENSUS_FLOOR = DatasetBounds(131_903_910, (0.0, 51.0)), 64.22 * 131_903_910
 CRITEO, CRITEO_FLOOR = DatasetBounds(1_732_721, (0.0, 254.0)), 195.5 * 1_732_721
@@ -118,18 +115,8 @@ def test_what_cannot_be_done_says_so():
         DatasetBounds(100, (1.0, 1.0))
 
 
-def test_epsilon_zero_when_the_budget_is_generous():
-    assert epsilon_of(CENSUS, 1, CENSUS_FLOOR, 0.5) == 0.0
-
-
 def test_a_huge_floor_buys_the_cap():
     assert max_bags(CENSUS, 1e30, 1.0, 1e-6) == MOST_BAGS
-
-
-def test_facts_know_width_and_radius():
-    assert DatasetBounds(10, (2.0, 6.0)).radius == 2.0
-    assert DatasetBounds(10, (2.0, 6.0), centred=False).radius == 6.0
-    assert DatasetBounds(10, (-7.0, 6.0), centred=False).width == 13.0
 
 
 def test_uncentred_labels_cost_bags():
@@ -138,37 +125,3 @@ def test_uncentred_labels_cost_bags():
     centred_bags = max_bags(shifted, 25_000.0, 1.0, 1e-6)
     assert centred_bags == max_bags(EXAMPLE, 25_000.0, 1.0, 1e-6)
     assert max_bags(uncentred, 25_000.0, 1.0, 1e-6) < centred_bags / 10
-
-
-def test_curve_and_what_is_read_off_it():
-    law = SketchProfile(CENSUS, 61_364, CENSUS_FLOOR)
-    curve = [(e, law.delta(e).upper) for e in (0.0, 0.25, 0.5, 1.0, 2.0)]
-    deltas = [d for _, d in curve]
-    assert deltas == sorted(deltas, reverse=True)
-    assert dict(curve)[1.0] <= 1e-8
-    rate = best_true_positive_rate(curve)
-    assert rate == min(math.exp(e) * 0.001 + d for e, d in curve)
-    assert 0.001 < rate < 0.003
-    assert best_true_positive_rate([(0.0, 1.0)]) == 1.0
-    assert best_true_positive_rate([(0.1, 0.0)], 0.9) == pytest.approx(1 - math.exp(-0.1) * 0.1)
-
-
-def test_group_privacy_by_hand():
-    curve = [(0.0, 0.3), (1.0, 1e-9), (2.0, 1e-30)]
-    assert group(curve, 1, 1e-8) == 1.0
-    assert group(curve, 2, (1 + math.e) * 1e-9 * 1.001) == 2.0
-    assert group(curve, 2, (1 + math.e) * 1e-9 * 0.999) == 4.0
-    assert group(curve, 3, 0.95) == 0.0  # 3 times 0.3
-    assert group(curve, 3, 0.85) == 3.0
-    assert group(curve, 30, 1e-8) == math.inf
-
-
-def test_single_steps_cost_what_the_points_say():
-    """The law in steps against the twin, which knows only points of the curve of one label."""
-    law = RandomWeightsProfile(500, (-1.0, 1.0), 0.5)
-    points = [(e, law.delta(e).upper) for e in (0.2, 0.5, 0.8, 1.2)]
-    for size in (2, 5):
-        for e, d in points:
-            claimed = GroupPrivacy(law, size).delta(size * e).upper
-            assert group([(e, d)], size, claimed) == size * e
-            assert group([(e, d)], size, claimed * (1 - 1e-9)) == math.inf

@@ -26,12 +26,10 @@ from labeldp.accounting.privacy_profile import (
     round_up,
 )
 from labeldp.accounting.radial import LaplaceProfile, PureProfile
-from labeldp.accounting.residual_floor import (
-    FloorMode,
+from labeldp.accounting.sketch import (
     Measurement,
     added_variance,
     default_measurement,
-    measurement_cost,
 )
 from labeldp.accounting.subsampling import (
     SubsampledBagsProfile,
@@ -222,15 +220,6 @@ def test_the_points_of_a_bounded_loss_are_its_law_or_one_above(most):
     assert len(LaplaceProfile(most).atoms()) == 66
 
 
-def test_half_of_laplace_noise_shows_the_most_and_a_part_the_least():
-    values, chances = np.array(LaplaceProfile(0.8).atoms()).T
-    assert (values[-1], chances[-1]) == (0.8, 0.5)
-    assert values[0] == -0.8
-    assert chances[0] == pytest.approx(0.5 * math.exp(-0.8), rel=1e-15)
-    below = np.cumsum(chances)[:-1]
-    assert below == pytest.approx(0.5 * np.exp(0.5 * (values[:-1] - 0.8)), rel=1e-13)
-
-
 # --- curves --------------------------------------------------------------------------------------
 
 
@@ -283,19 +272,6 @@ def test_steps_wear_off_a_promise():
     assert GroupPrivacy(law, 2).delta(1.0).upper == group_delta(0.5, worn, 2)
     assert GroupPrivacy(Theorem1(4, (0.0, 1.0), 0.25), 3).delta(1.0) is NO_GUARANTEE
     assert GroupPrivacy(PureProfile(0.5), 2).pure_epsilon() >= 1.0
-
-
-def test_factors_multiply():
-    first = LossFactors(mu=3.0, atoms=(((0.1, 1.0),),), slack=1e-3)
-    other = LossFactors(mu=4.0, atoms=(((0.2, 1.0),),), slack=2e-3, exact=False)
-    both = first.times(other)
-    assert both.mu == 5.0
-    assert both.atoms == (((0.1, 1.0),), ((0.2, 1.0),))
-    assert both.slack == pytest.approx(3e-3)
-    assert not both.exact
-    assert not other.times(first).exact
-    assert first.times(first).exact
-    assert LossFactors() == LossFactors((), 0.0, (), 0.0, True)
 
 
 def test_the_best_attack_is_bounded_from_both_sides():
@@ -374,18 +350,6 @@ def test_a_draw_multiplies_by_its_chance_and_a_group_by_its_size():
     assert SubsampledProfile(GaussianProfile(0.5), 1.0).chance == 1.0
 
 
-def test_bags_of_a_draw_are_a_draw():
-    law, over = (
-        SubsampledBagsProfile(GaussianProfile(0.5), 100, 5, 4),
-        SubsampledProfile(GaussianProfile(0.5), inclusion_probability(100, 4, 5)),
-    )
-    assert law.delta(0.2) == over.delta(0.2)
-    assert law.quick_delta(0.2) == over.quick_delta(0.2)
-    assert law.group(3) == over.group(3)
-    assert law.subsampling() == over.subsampling()
-    assert law.inner_profile(0.1) == over.inner_profile(0.1)
-
-
 @pytest.mark.parametrize(("rows", "size"), [(1000, 7), (50, 50), (997, 3)])
 @pytest.mark.parametrize("delta", [1e-3, 0.04, 0.1, 0.37])
 def test_as_many_bags_are_drawn_as_pass_one_by_one(rows, size, delta):
@@ -432,13 +396,6 @@ def test_a_large_measured_floor_is_rounded_down():
         with pytest.raises(InputError):
             Measurement(mu, slack)
     assert Measurement(1.0, 0.499).slack == 0.499
-
-
-def test_a_measurement_has_its_price_and_none_has_none():
-    assert measurement_cost(Measurement(0.7, 0.01)) == (0.7, 0.01)
-    assert measurement_cost(None) == (0.0, 0.0)
-    assert [mode.measures for mode in FloorMode] == [False, True, False, True]
-    assert [mode.adds for mode in FloorMode] == [False, False, True, True]
 
 
 def test_added_noise_reaches_the_floor_by_a_hair():

@@ -6,7 +6,6 @@ import importlib
 import math
 from itertools import product
 
-import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
@@ -143,22 +142,7 @@ def test_a_claim_rests_on_what_is_certified():
     assert compose(laws).quick_delta(0.5).upper == pytest.approx(4e-9)
 
 
-def _factors(*laws):
-    whole = LossFactors()
-    for law in laws:
-        whole = whole.times(law.factors())
-    return whole
-
-
 # --- points --------------------------------------------------------------------------------------
-
-
-def test_points_of_a_sum_are_sums_of_points():
-    first, other = ((0.1, 0.25), (-0.1, 0.75)), ((1.0, 0.5), (2.0, 0.5), (9.0, 0.0))
-    found = inner._sum((first, other), 512)
-    want = [(0.9, 0.375), (1.1, 0.125), (1.9, 0.375), (2.1, 0.125)]
-    np.testing.assert_allclose(sorted(found), want)
-    assert inner._sum((), 512) == ((0.0, 1.0),)
 
 
 @pytest.mark.parametrize("most", [16, 40])
@@ -194,19 +178,6 @@ def test_bounded_losses_alone_and_beside_a_gaussian():
     assert inner._without_sketches(0.0, points, 0.5) == Bounds(0.0, 0.0, 0.0)
     assert inner._without_sketches(1e-9, ((0.0, 1.0),), 1.0) == Bounds(0.0, 0.0, 1e-300)
     assert inner._without_sketches(90.0, ((0.0, 1.0),), 0.0).upper == 1.0
-
-
-def test_a_product_knows_a_lower_bound_only_where_its_points_are_exact():
-    exact = inner._Product(_factors(PureProfile(0.2), GaussianProfile(0.3)), True).delta(0.1)
-    cells = inner._Product(_factors(LaplaceProfile(0.2), GaussianProfile(0.3)), True).delta(0.1)
-    assert exact.lower > 0.0
-    assert cells.lower == 0.0
-    assert 0.0 < cells.estimate <= cells.upper
-    nine, ten = ([PureProfile(0.05)] * count for count in (9, 10))
-    assert inner._Product(_factors(*nine), True).delta(0.1).lower > 0.0
-    assert inner._Product(_factors(*ten), True).delta(0.1).lower == 0.0
-    slack = inner._Product(LossFactors(mu=0.3, slack=1e-3), True).delta(0.1)
-    assert slack.estimate == pytest.approx(gaussian.delta(0.1, 0.3) + 1e-3, rel=1e-9)
 
 
 # --- sketches ------------------------------------------------------------------------------------
@@ -283,17 +254,6 @@ def test_a_box_in_which_a_neighbour_is_ruled_out_promises_nothing():
     assert joint.value(left[:, 1:], right[:, 1:]).tolist() == [[1.0], [1.0], [1.0]]
 
 
-def test_boxes_are_halved_along_every_side():
-    left, right = inner._halves(np.array([[0.0], [10.0]]), np.array([[2.0], [14.0]]))
-    boxes = sorted(zip(map(tuple, left.T.tolist()), map(tuple, right.T.tolist()), strict=True))
-    assert boxes == [
-        ((0.0, 10.0), (1.0, 12.0)),
-        ((0.0, 12.0), (1.0, 14.0)),
-        ((1.0, 10.0), (2.0, 12.0)),
-        ((1.0, 12.0), (2.0, 14.0)),
-    ]
-
-
 class Synthetic:
     """δ = u1·u2 with u = x2 of a box: the sup is at the far corner, or in the middle."""
 
@@ -333,47 +293,6 @@ def test_branch_and_bound_finds_the_sup_of_boxes(charts):
     assert 0.5 <= inner._supremum([hidden], True).upper <= 0.6
 
 
-def test_the_best_way_to_bound_counts():
-    class Fixed:
-        def __init__(self, value):
-            self.charts, self.slack, self.most = (
-                (Parametrization(0.0, 1.0, lambda a, b: (b, a)),),
-                0.0,
-                9,
-            )
-            self.number = value
-
-        def value(self, left, right):  # noqa: ARG002
-            return np.broadcast_to(self.number, (3, left.shape[1]))
-
-        def corners(self):
-            return np.array([[0.0, 1.0]])
-
-    for order in ((0.3, 0.2, 0.4), (0.2, 0.3, 0.4)):
-        for certified in (True, False):
-            found = inner._supremum([Fixed(each) for each in order], certified)
-            assert (found.lower, found.estimate, found.upper) == (0.2, 0.2, 0.2)
-    assert inner._supremum([], True) == NO_GUARANTEE
-    first, second = (
-        Fixed(np.array([[0.1], [0.25], [0.3]])),
-        Fixed(np.array([[0.15], [0.18], [0.2]])),
-    )
-    for order in ([first, second], [second, first]):
-        assert inner._supremum(order, False) == Bounds(0.15, 0.18, 0.2)
-    assert inner._largest(np.array([[0.1, 0.2, 0.0], [0.3, 0.5, 0.4], [0.9, 0.6, 0.7]])) == Bounds(
-        0.2, 0.5, 0.6
-    )
-
-
-def test_the_gaussian_of_many_parts_is_their_root():
-    with mp.workdps(40):
-        mus = [0.1 + 0.013 * k for k in range(40)]
-        true = mp.sqrt(mp.fsum(mp.mpf(mu) ** 2 for mu in mus))
-        found = compose([GaussianProfile(mu) for mu in mus])
-        assert isinstance(found, GaussianProfile)
-        assert true < found.mu < true * (1 + 5e-16)
-
-
 @pytest.mark.parametrize("charts", [1, 2])
 def test_the_bound_is_above_every_box_that_was_ever_looked_at(charts):
     """Boxes near 0 have a high upper end, though their estimate is low and they are left early."""
@@ -393,19 +312,3 @@ def test_the_bound_is_above_every_box_that_was_ever_looked_at(charts):
 def _cells(joint):
     edges = joint.charts[0].edges()
     return edges[:-1], edges[1:]
-
-
-def test_upper_ends_count_and_not_estimates():
-    class Apart(Synthetic):
-        def value(self, left, right):
-            total = super().value(left, right)[1]
-            return np.array([0.5 * total, total, total + 0.05])
-
-    found = inner._certify(Apart(True, 1, factor=0.2), Bounds(0.0, 0.0, 0.0))
-    assert 0.25 <= found.upper <= 0.26
-    assert found.estimate == pytest.approx(0.2, rel=1e-3)
-    assert found.lower == pytest.approx(0.1, rel=1e-3)
-    at_once = Apart(True, 1, factor=0.2)
-    at_once.most = 0
-    uppers = at_once.value(*(edge[None, :] for edge in _cells(at_once)))[2]
-    assert inner._certify(at_once, Bounds(0.0, 0.0, 0.0)).upper == uppers.max()

@@ -11,13 +11,9 @@ import pytest
 from labeldp.accounting import contour, neighbors
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
 from labeldp.accounting.privacy_profile import (
-    MOST_EPSILON,
     Bounds,
-    LossFactors,
-    SearchRange,
 )
 from labeldp.accounting.sketch import (
-    BagOfSizeProfile,
     DatasetBounds,
     DisjointBagsProfile,
     SketchProfile,
@@ -43,19 +39,6 @@ def test_u_and_v_are_the_roots_of_their_equations(tau, cosine, leverage):
         want = (big, small) if p >= 0 else (small, big)
     assert u == pytest.approx(float(want[0]), rel=1e-13, abs=0.0)
     assert v == pytest.approx(float(want[1]), rel=1e-13, abs=0.0)
-
-
-def test_the_two_directions_are_reciprocal():
-    u, v = np.array([0.3]), np.array([0.2])
-    alpha, beta = neighbors.scales(u, v)
-    assert alpha[0] == pytest.approx(1 / 0.8 - 1)
-    assert beta[0] == pytest.approx(1 - 1 / 1.3)
-
-
-def test_a_cell_of_unknown_features_is_its_two_ends():
-    u, v = neighbors._worst_cells(0.4, np.array([0.0, 0.1]), np.array([0.4, 0.25]))
-    assert 1 + u == pytest.approx([1.4**2, 1.3**2])
-    assert 1 - v == pytest.approx([0.6**2, 0.75**2])
 
 
 def brute_cell(tau, leverage, c1, c2):
@@ -127,26 +110,6 @@ def test_the_smaller_of_two_certified_answers_counts():
     assert each.quick_delta(1.0).upper == min(ends.upper for ends, _ in each._ends(value))
 
 
-def test_the_best_way_to_bound_a_family_counts(monkeypatch):
-    """By its certified upper end, though another way looked better at its ends."""
-    ends = [(Bounds(0.1, 0.25, 0.3), "first"), (Bounds(0.15, 0.18, 0.2), "second")]
-    sure = {"first": Bounds(0.25, 0.3, 0.35), "second": Bounds(0.2, 0.4, 0.5)}
-
-    class Fake:
-        def _value(self, epsilon, gaussian):  # noqa: ARG002
-            return None
-
-        def _ends(self, value):  # noqa: ARG002
-            return ends
-
-    monkeypatch.setattr(neighbors, "_certify", lambda chart, value, at_ends: sure[chart])  # noqa: ARG005
-    assert neighbors._supremum(Fake(), 1.0, 0.0) == sure["first"]
-    assert NeighborFamily.quick_delta(Fake(), 1.0) == ends[1][0]
-    ends.reverse()
-    assert neighbors._supremum(Fake(), 1.0, 0.0) == sure["first"]
-    assert NeighborFamily.quick_delta(Fake(), 1.0) == Bounds(0.15, 0.18, 0.2)
-
-
 def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
     def value(pairs, enough):  # noqa: ARG001
         total = 0.8 * pairs[0] * pairs[1]
@@ -173,20 +136,6 @@ def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
 
 def linear(x1, x2):
     return x2, 1.0 - x1
-
-
-def test_branch_and_bound_stops_where_bounds_agree_to_1e_9():
-    """δ = u + 0·v: every cell's bound is its right end, the best an end of the chart."""
-
-    def value(pairs, enough):  # noqa: ARG001
-        return np.array([pairs[0]] * 3)
-
-    chart = neighbors.Parametrization(0.0, 1.0, linear)
-    found = neighbors._certify(chart, value, Bounds(1.0, 1.0, 1.0))
-    assert found == Bounds(1.0, 1.0, 1.0)
-    early = neighbors._certify(chart, value, Bounds(0.0, 0.5, 0.6))
-    assert early.upper == 1.0
-    assert early.estimate == pytest.approx(1.0, rel=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -242,15 +191,6 @@ def test_facts_are_what_they_say():
             DatasetBounds(rows, labels, features, leverage, inflation=inflation)
 
 
-def test_a_leverage_that_cannot_be_is_refused_for_what_it_is():
-    with pytest.raises(InputError, match="`max_leverage` must be at least 0"):
-        DatasetBounds(10, (0.0, 1.0), max_leverage=-0.01)
-    with pytest.raises(InputError, match="`max_leverage` must be at most 1, as every leverage is"):
-        DatasetBounds(10, (0.0, 1.0), max_leverage=1.01)
-    with pytest.raises(InputError, match="is below features/rows, the average leverage"):
-        DatasetBounds(1000, (0.0, 1.0), 10, 0.0099)
-
-
 @pytest.mark.parametrize("labels", [1, 2, 9])
 def test_a_family_grows_with_the_labels_that_change(labels):
     root = math.sqrt(labels)
@@ -281,31 +221,6 @@ def test_where_leverages_say_nothing_the_worst_is_assumed():
     for bags, floor, labels in [(0, 1.0, 1), (1, 0.0, 1), (1, 1.0, 0)]:
         with pytest.raises(InputError):
             PUBLIC.family(bags, floor, labels)
-
-
-def test_a_sketch_is_its_family_beside_a_measurement():
-    each = SketchProfile(PUBLIC, 7, 400.0, 0.3, 1e-3)
-    assert each.family == PUBLIC.family(7, 400.0)
-    assert each.delta(0.5) == each.family.delta(0.5, 0.3).plus(1e-3)
-    assert each.quick_delta(0.5) == each.family.quick_delta(0.5, 0.3).plus(1e-3)
-    assert each.group(1) == each
-    four = each.group(2).group(2)
-    assert four.labels == 4
-    assert four.seen == pytest.approx(0.6)
-    assert four.family == PUBLIC.family(7, 400.0, 4)
-    assert four.delta(0.5) == four.family.delta(0.5, four.seen).plus(1e-3)
-    assert four.factors() == LossFactors((four.family,), four.seen, slack=1e-3)
-    assert four.epsilon_search(0.1) == SearchRange(0.0, MOST_EPSILON, 4.0, SearchRange.value)
-    plain = SketchProfile(PUBLIC)
-    assert (plain.bags, plain.floor, plain.mu, plain.slack, plain.labels) == (1, 1.0, 0.0, 0.0, 1)
-    for bad in (
-        lambda: SketchProfile(PUBLIC, 0),
-        lambda: SketchProfile(PUBLIC, 1, 0.0),
-        lambda: each.group(0),
-        lambda: each.parameter_search("colour", 1.0, 0.1),
-    ):
-        with pytest.raises(InputError):
-            bad()
 
 
 # --- bags ----------------------------------------------------------------------------------------
@@ -340,44 +255,6 @@ def test_labels_in_several_bags_cost_the_dearest_way_to_share_them(rows, labels)
         assert whole == pytest.approx(1e-5)
     else:
         assert whole == pytest.approx(bare.group(labels).delta(epsilon).lower + 1e-5)
-
-
-def test_one_label_is_in_one_bag():
-    bag = SketchProfile(DatasetBounds(30, (0.0, 1.0)), 1, 60.0)
-    law = DisjointBagsProfile(bag)
-    assert law.delta(0.02) == bag.delta(0.02)
-    assert law.quick_delta(0.02) == bag.quick_delta(0.02)
-    assert law.factors() == bag.factors()
-    assert law.inner_profile(0.1) == (bag, 0.1)
-    assert law.group(2).factors() is None
-    assert law.group(2).inner_profile(0.1) == (law.group(2), 0.1)
-    assert law.group(2).group(3) == DisjointBagsProfile(bag, 6)
-    assert DisjointBagsProfile(bag).labels == 1
-    with pytest.raises(InputError):
-        law.group(0)
-
-
-def test_a_bag_of_a_size_is_a_sketch_of_one():
-    law = BagOfSizeProfile((-1.0, 3.0), 2.0, 50, 4, 3.0, inflation=0.001, mu=0.1, slack=1e-6)
-    found = law.sketch
-    assert found.facts == DatasetBounds(50, (-1.0, 3.0), 4, 12 / 50, True, 0.001)
-    assert (found.bags, found.mu, found.slack, found.labels) == (1, 0.1, 1e-6, 1)
-    assert 0.4e-15 < 1 - found.floor / 100.0 < 1.6e-15
-    assert law.delta(2.0) == found.delta(2.0)
-    assert law.quick_delta(2.0) == found.quick_delta(2.0)
-    assert law.group(2) == DisjointBagsProfile(found, 2)
-    assert BagOfSizeProfile((0.0, 1.0), 2.0, 10, 4, 3.0).sketch.facts.max_leverage == 1.0
-    assert BagOfSizeProfile((0.0, 1.0), 2.0, 10, 4).sketch.facts.max_leverage is None
-    assert BagOfSizeProfile((0.0, 1.0), 2.0).bag_size == 1
-    assert BagOfSizeProfile((0.0, 1.0), 2.0, 10, 4, 1.0).leverage_factor == 1.0
-    for bad in (
-        lambda: BagOfSizeProfile((0.0, 1.0), 0.0),
-        lambda: BagOfSizeProfile((0.0, 1.0), 1.0, 10, None, 2.0),
-        lambda: BagOfSizeProfile((0.0, 1.0), 1.0, 10, 4, 0.9),
-        lambda: law.parameter_search("colour", 1.0, 0.1),
-    ):
-        with pytest.raises(InputError):
-            bad()
 
 
 def test_bags_with_no_more_rows_than_features_show_their_labels():

@@ -7,12 +7,12 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import integrate, stats
 
 from labeldp.accounting import radial
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.privacy_profile import Bounds, LossFactors, SearchMethod
-from labeldp.accounting.radial import LaplaceProfile, RadialProfile, deviations, product_quantile
+from labeldp.accounting.radial import LaplaceProfile, RadialProfile, product_quantile
 from labeldp.errors import InputError
 
 
@@ -95,26 +95,6 @@ def test_the_ratio_of_bessel_functions(dimensions, x):
     assert radial._bessel_ratio(dimensions, x) == pytest.approx(float(true), rel=1e-13)
 
 
-@pytest.mark.parametrize("dimensions", [3_000, 10**6])
-def test_many_dimensions_are_near_a_gaussian(dimensions):
-    """There the loss is nearly normal: of N(μ²/2, μ²), as that of a Gaussian mechanism."""
-    most = 40.0
-    each = RadialProfile(most, dimensions)
-    edges = np.linspace(each._first, math.pi - each._first, 4001)
-    middle = 0.5 * (edges[1:] + edges[:-1])
-    mass = each._density(middle)
-    loss, mass = most * np.cos(middle), mass / mass.sum()
-    mean = float(mass @ loss)
-    spread = math.sqrt(float(mass @ (loss - mean) ** 2))
-    assert mean == pytest.approx(spread**2 / 2, rel=1e-2)
-    gains = float(mass @ np.maximum(0.0, -np.expm1(0.3 - loss)))
-    assert each.delta(0.3).estimate == pytest.approx(gains, rel=1e-4)
-    true = stats.norm.cdf(spread / 2 - 0.3 / spread) - math.exp(0.3) * stats.norm.cdf(
-        -spread / 2 - 0.3 / spread
-    )
-    assert each.delta(0.3).estimate == pytest.approx(true, rel=2e-2)
-
-
 @pytest.mark.parametrize("dimensions", [2, 3, 1402, 1403, 5000, 10**6])
 def test_what_is_cut_off_of_the_angles_is_nothing(dimensions):
     """(d − 2)·ln cos θ and the whole of the loss are below −700 there, and not far below."""
@@ -168,13 +148,3 @@ def test_the_quantile_of_a_product_has_its_probability(first, second, probabilit
         epsrel=1e-12,
     )
     assert below == pytest.approx(1 - probability, rel=1e-5)
-
-
-def test_the_size_of_a_coordinate():
-    for dimensions, confidence in [(2, 0.95), (9, 0.5)]:
-        wide = product_quantile(1.0, dimensions + 1.0, confidence)
-        assert deviations(dimensions, confidence) == math.sqrt(wide / (dimensions + 1))
-    assert deviations(10**6, 0.95) == pytest.approx(special.ndtri(0.975), rel=1e-4)
-    for bad in [(0.5, 1.0, 0.5), (1.0, 0.5, 0.5), (1.0, 1.0, 0.0), (1.0, 1.0, 1.0)]:
-        with pytest.raises(InputError):
-            product_quantile(*bad)

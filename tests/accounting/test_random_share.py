@@ -126,45 +126,6 @@ def _integral(others=3, scale=1.0, epsilon=0.5, noisy=False):
 
 
 @noisy_or_not
-@pytest.mark.parametrize("epsilon", [0.0, 0.5])
-@pytest.mark.parametrize("x", [-7.0, -0.3, 0.0, 1.2])
-def test_the_slope_is_the_derivative_of_delta(x, epsilon, noisy):
-    def mu(x):
-        root = mp.exp(x)
-        return mp.mpf("1.5") * (root / mp.sqrt(1 + root**2) if noisy else root)
-
-    def delta(x):
-        m, e = mu(x), mp.mpf(epsilon)
-        return mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
-
-    law = _integral(3, 1.5, epsilon, noisy)
-    with mp.workdps(40):
-        slope, at = mp.diff(delta, x), mu(x)
-    assert law._mu(np.array([x]))[0] == pytest.approx(float(at), rel=1e-14)
-    if slope > 1e-25:
-        assert law._log_slope(np.array([x]))[0] == pytest.approx(float(mp.log(slope)), abs=1e-9)
-
-
-def test_where_nothing_can_be_computed_the_slope_is_none():
-    law = _integral(3, 1.5, 0.5, False)
-    assert law._log_slope(np.array([-800.0, 800.0])).tolist() == [-math.inf, -math.inf]
-
-
-@pytest.mark.parametrize("others", [1, 2, 7, 50])
-def test_the_tail_is_that_of_student(others):
-    """√(r·q) is |t_r| and x = ½ ln q."""
-    x = np.array([-5.0, -1.0, 0.0, 0.7, 3.0, 14.0])
-    true = 2 * stats.t.sf(math.sqrt(others) * np.exp(x), others)
-    np.testing.assert_allclose(_integral(others)._tail(x), true, rtol=1e-11)
-
-
-def test_the_tail_beside_one_row_is_that_of_cauchy():
-    x = np.array([-30.0, -20.0, -9.0, 2.9, 3.1, 9.0, 20.0, 30.0, 100.0])
-    true = [float(2 / mp.pi * mp.atan(mp.exp(-each))) for each in x.tolist()]
-    np.testing.assert_allclose(_integral(1)._tail(x), true, rtol=1e-11)
-
-
-@noisy_or_not
 @pytest.mark.parametrize("case", PRECISE)
 @pytest.mark.parametrize("drop", [1.0, 3.0, 8.0])
 def test_what_is_cut_off_is_bounded(case, noisy, drop, monkeypatch):
@@ -231,40 +192,7 @@ def test_the_error_is_ten_times_the_last_change(monkeypatch):
     assert abs(law.value()[0] - totals[1][0]) < totals[1][1]
 
 
-@pytest.mark.parametrize("shape", [(3, 1.0, 0.5), (60, 3.0, 1.0), (1, 1e-4, 3.0), (2, 1e5, 3.0)])
-def test_what_is_kept_is_all_but_e_to_the_minus_60(shape):
-    others, scale, epsilon = shape
-    law = _integral(others, scale, epsilon)
-    low, high = law._range()
-    x = np.linspace(-60.0, 60.0, 40_001)
-    with np.errstate(divide="ignore"):
-        logs = law._log_slope(x) + np.log(law._tail(x))
-    kept = x[logs > logs.max() - 60.0]
-    assert low <= kept[0] + 0.01
-    assert kept[-1] - 0.01 <= high
-    assert high - low < 1.2 * (kept[-1] - kept[0]) + 0.1
-
-
 # --- counts --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("draws", "rate"), [(1, 0.25), (6, 0.5), (9, 0.9), (40, 0.02)])
-def test_small_binomials_are_the_textbook(draws, rate):
-    counts = binomial(draws, rate)
-    true = stats.binom.pmf(np.arange(draws + 1), draws, rate)
-    assert counts.lowest == 0
-    assert counts.lost == 0.0
-    np.testing.assert_allclose(counts.weights, true, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("draws", "noisy", "population"), [(5, 6, 9), (2, 3, 7), (30, 31, 60)])
-def test_small_draws_without_replacement_are_the_textbook(draws, noisy, population):
-    counts = weighted_bags.hypergeometric(draws, noisy, population)
-    least, most = max(0, draws + noisy - population), min(draws, noisy)
-    true = stats.hypergeom.pmf(np.arange(least, most + 1), population, noisy, draws)
-    assert counts.lowest == least
-    assert counts.lost == 0.0
-    np.testing.assert_allclose(counts.weights, true, rtol=1e-11)
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.5, 0.9])
@@ -351,15 +279,6 @@ def test_weights_and_marks_must_fit():
     for width, std in ((0.0, 1.0), (1.0, 0.0)):
         with pytest.raises(InputError):
             realised_mu([[1.0]], [[True]], width, std)
-
-
-@pytest.mark.parametrize("rows", [1, 3, 10, 49, 93, 187])
-def test_a_fraction_stands_for_its_count(rows):
-    for count in range(1, rows + 1):
-        fraction = fraction_of(count, rows)
-        assert math.floor(mp.mpf(repr(fraction)) * rows) == count
-        assert fraction <= 1.0
-        assert fraction == pytest.approx(count / rows, rel=1e-15)
 
 
 def test_limits_of_small_tables_are_those_one_by_one():

@@ -28,8 +28,14 @@ from labeldp.accounting.privacy_profile import (
     best_true_positive_rate,
     group_delta,
 )
-from labeldp.accounting.residual_floor import Measurement, added_variance, default_measurement
-from labeldp.accounting.sketch import BagOfSizeProfile, DisjointBagsProfile, SketchProfile
+from labeldp.accounting.sketch import (
+    BagOfSizeProfile,
+    DisjointBagsProfile,
+    Measurement,
+    SketchProfile,
+    added_variance,
+    default_measurement,
+)
 from labeldp.accounting.subsampling import (
     SubsampledBagsProfile,
     SubsampledProfile,

@@ -10,8 +10,7 @@ import pytest
 
 from labeldp import InputError, PlanError, plan, planning
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.residual_floor import FloorMode
-from labeldp.accounting.sketch import DatasetBounds
+from labeldp.accounting.sketch import DatasetBounds, FloorMode
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
 from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
 from labeldp.sampling.streams import normals, public_stream, words

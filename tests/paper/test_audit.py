@@ -23,9 +23,8 @@ from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.mechanisms import noisy_rows as noisy_rows, sampled_wtd_flag as bagwise
 from labeldp.mechanisms.shaped_flag import LengthCheck as Lengths, ShapedFlag
 from labeldp.sampling import rounded_noise
-from labeldp_paper.audit import auditing as module
-from labeldp_paper.audit.auditing import Audit, audit
-from labeldp_paper.audit.evidence import ALARM, _alike, lower_bound
+from labeldp_paper import audit as module
+from labeldp_paper.audit import ALARM, Audit, audit, lower_bound, same_law
 from tests.console import labeldp
 from tests.mechanisms.test_floors import THEOREM2, promised
 from tests.mechanisms.test_person import with_ids
@@ -65,7 +64,7 @@ def failed(found: Audit) -> str:
 
 
 def scaled(patch: pytest.MonkeyPatch, factor: float) -> None:
-    """The door, with so much of the noise that it is asked for."""
+    """Let the sampler add so much of the noise that it is asked for."""
     honest = rounded_noise.sample_rounded
 
     def publish(mean: Any, error: Any, scale: Any, *rest: Any) -> Any:
@@ -257,7 +256,7 @@ def ignored(*_: Any) -> None:
 
 def test_mechanisms_that_do_not_say_how_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.delitem(module.AUDIT_SPECS, "noisy-rows")
+        patch.delitem(module.KNOWN_DATASETS, "noisy-rows")
         with pytest.raises(InputError, match="noisy-rows does not say how it is audited"):
             tried(**LAPLACE)
     over = SKETCHED | {"over_draw": True, "bag_seed": None, "delta": 1e-3}
@@ -298,4 +297,4 @@ def test_samples_that_are_all_but_equal_are_compared_without_a_word() -> None:
     """The exact p-value is then 1 and a rounding, which SciPy warns of."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert _alike(np.arange(5.0), np.arange(1.0, 6.0)) > 0.99
+        assert same_law(np.arange(5.0), np.arange(1.0, 6.0)) > 0.99

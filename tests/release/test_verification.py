@@ -25,7 +25,7 @@ import pytest
 import labeldp.verification as verification
 from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.residual_floor import FloorMode, added_variance
+from labeldp.accounting.sketch import FloorMode, added_variance
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.release.certificate import LIBRARIES, FloorOutcome, certify, claimed_fields, seal

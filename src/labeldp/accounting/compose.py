@@ -4,7 +4,7 @@ Losses of independent releases add, so E[e^{zL}] multiplies. Sketches and Gaussi
 integral; Gaussians alone are one of √Σμ²; sketches of one family are one with the bags added. A
 bounded loss (pure ε, Laplace noise) is a law in points, on which one conditions:
 δ(ε) = E[δ_rest(ε − L)], δ at any real ε. The supremum over the neighbours of several families of
-sketches is certified by branch and bound, a parameter for each family, as in `family`.
+sketches is certified by branch and bound, a parameter for each family, as in `neighbors`.
 
 A guarantee over the draw of bags is the mean over who is in one, which is public: independent draws
 are a law for each set of releases that took the label, times the chance of that set. Releases that
@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.accounting import contour, gaussian
-from labeldp.accounting.neighbors import NeighborFamily, Parametrization, scales
+from labeldp.accounting.neighbors import NeighborFamily, Parametrization, largest, scales
 from labeldp.accounting.privacy_profile import (
     LEAST_CLAIM,
     NO_GUARANTEE,
@@ -173,25 +173,25 @@ def _split(laws: list[PrivacyProfile], epsilon: float, certified: bool) -> Bound
 class _Product(PrivacyProfile):
     """A loss in independent parts."""
 
-    integer: LossFactors
+    loss: LossFactors
     certified: bool
 
     def delta(self, epsilon: float) -> Bounds:
-        factors = self.integer
+        factors = self.loss
         most = _FEW_POINTS[min(len(_merged(factors.families)), len(_FEW_POINTS) - 1)]
         found = self._of(_sum(factors.atoms, most), epsilon).plus(factors.slack)
         exact = factors.exact and math.prod(map(len, factors.atoms)) <= most
         return found if exact else Bounds(0.0, found.estimate, found.upper)
 
     def _of(self, points: DiscreteLoss, epsilon: float) -> Bounds:
-        mu, families = self.integer.mu, _merged(self.integer.families)
+        mu, families = self.loss.mu, _merged(self.loss.families)
         if not families:
             return _without_sketches(mu, points, epsilon)
         if len(families) == 1 and len(points) == 1 and epsilon >= points[0][0]:
             law = families[0].delta if self.certified else families[0].quick_delta
             return law(epsilon - points[0][0], mu)
         ways = product(*(list(family.charts()) for family in families))
-        slack = self.integer.slack
+        slack = self.loss.slack
         joints = [_Joint(families, charts, mu, points, epsilon, slack) for charts in ways]
         return _supremum(joints, self.certified)
 
@@ -298,7 +298,7 @@ def _supremum(joints: list[_Joint], certified: bool) -> Bounds:
     best = NO_GUARANTEE
     for joint in joints:
         corners = joint.corners()
-        at_corners = _largest(joint.value(corners, corners))
+        at_corners = largest(joint.value(corners, corners))
         if at_corners.upper < best.upper:
             found = _certify(joint, at_corners) if certified else at_corners
             best = min(best, found, key=lambda bounds: bounds.upper)
@@ -306,7 +306,7 @@ def _supremum(joints: list[_Joint], certified: bool) -> Bounds:
 
 
 def _certify(joint: _Joint, best: Bounds) -> Bounds:
-    """Branch and bound, as in `family`, but boxes are halved in every direction."""
+    """Branch and bound, as in `neighbors`, but boxes are halved in every direction."""
     left = np.array([[chart.low] for chart in joint.charts])
     right = np.array([[chart.high] for chart in joint.charts])
     if len(joint.charts) == 1:
@@ -320,7 +320,7 @@ def _certify(joint: _Joint, best: Bounds) -> Bounds:
             break
         ceiling = max(ceiling, float(bound[2][~above].max(initial=0.0)))
         left, right = _halves(left[:, above], right[:, above])
-        found = _largest(joint.value(left, left))
+        found = largest(joint.value(left, left))
         best = max(best, found, key=lambda bounds: bounds.estimate)
     return Bounds(best.lower, best.estimate, max(ceiling, best.upper, float(bound[2].max())))
 
@@ -333,8 +333,3 @@ def _halves(left: Reals, right: Reals) -> tuple[Reals, Reals]:
         below[side] = above[side] = middle
         left, right = np.hstack([left, above]), np.hstack([below, right])
     return left, right
-
-
-def _largest(values: Reals) -> Bounds:
-    lower, estimate, upper = values[:, int(np.argmax(values[1]))].tolist()
-    return Bounds(lower, estimate, upper)

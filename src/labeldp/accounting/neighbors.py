@@ -40,7 +40,6 @@ from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds
 from labeldp.errors import at_least, positive
 
 Reals = npt.NDArray[np.float64]
-Cells = npt.NDArray[np.intp]
 Pairs = tuple[Reals, Reals]  # u and v of many neighbours
 Value = Callable[[Pairs, float], Reals]  # their δ: rows lower, estimate, upper; `enough` first
 
@@ -113,7 +112,7 @@ class NeighborFamily:
             return []
         u, v = (np.concatenate(side) for side in zip(*(c.ends() for c in charts), strict=True))
         values = np.split(value((u, v), 0.0), len(charts), axis=1)
-        return [(_largest(each), chart) for each, chart in zip(values, charts, strict=True)]
+        return [(largest(each), chart) for each, chart in zip(values, charts, strict=True)]
 
     def charts(self) -> Iterator[Parametrization]:
         """One parametrisation per way of bounding the family; the smallest answer counts."""
@@ -211,42 +210,13 @@ def _certify(chart: Parametrization, value: Value, best: Bounds) -> Bounds:
         found, bound = np.split(
             value(chart.cells(starts, ends), best.estimate), [len(middle)], axis=1
         )
-        best = max(best, _largest(found), key=lambda b: b.estimate)
+        best = max(best, largest(found), key=lambda b: b.estimate)
         left, right = starts[len(middle) :], ends[len(middle) :]
-        if (cuts := _in_vain(bound[1], np.tile(found[1], 2), best.estimate)).any():
-            left, right = _cut(left, right, cuts)
-            bound = value(chart.cells(left, right), best.estimate)
     return Bounds(best.lower, best.estimate, max(ceiling, best.upper, float(bound[2].max())))
 
 
-def _in_vain(bound: Reals, nearby: Reals, best: float) -> Cells:
-    """How often each cell may be cut without a look; never, if bounds will agree with the best.
-
-    A family may be flat: all its neighbours cost the same, to some digits, and a cell's bound is
-    above them by its width. Every cut halves that, so that cells become too many long before
-    they agree, and rounds of looking at them on the way there lead to the same last one.
-    nearby: δ at a point of each cell.
-    """
-    above, lacking = bound - nearby, best * (1.0 + _AGREE) - nearby
-    cuts = np.zeros(len(bound), dtype=np.intp)
-    while (split := above * 0.5**cuts > lacking).any():
-        if np.sum(2.0 ** cuts[split]) > _CELLS:
-            return cuts
-        cuts[split] += 1
-    return np.zeros_like(cuts)
-
-
-def _cut(left: Reals, right: Reals, cuts: Cells) -> Pairs:
-    """Every cell halved so many times."""
-    while (more := cuts > 0).any():
-        middle, cuts = 0.5 * (left + right)[more], cuts - more
-        left, right = np.concatenate([left, middle]), np.concatenate([right, right[more]])
-        right[: len(more)][more] = middle
-        cuts = np.concatenate([cuts, cuts[more]])
-    return left, right
-
-
-def _largest(values: Reals) -> Bounds:
+def largest(values: Reals) -> Bounds:
+    """Return the bounds of the cell with the largest estimate."""
     lower, estimate, upper = values[:, int(np.argmax(values[1]))].tolist()
     return Bounds(lower, estimate, upper)
 

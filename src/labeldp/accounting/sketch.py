@@ -19,8 +19,11 @@ noise is at least max(0, F − σ²), and adding more is post-processing of addi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from enum import StrEnum
+
+from scipy import special
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
@@ -32,13 +35,108 @@ from labeldp.accounting.privacy_profile import (
     SearchRange,
     round_up,
 )
-from labeldp.accounting.residual_floor import Measurement, measurement_cost
 from labeldp.accounting.theorems import Theorem1
-from labeldp.errors import InputError, PlanError, at_least, ordered, positive, to_int, to_range
+from labeldp.errors import (
+    InputError,
+    PlanError,
+    at_least,
+    in_range,
+    ordered,
+    positive,
+    to_int,
+    to_range,
+)
 
 MOST_BAGS = MOST_BAG_SIZE = 10**12
 _LEAST_LOG_FLOOR, _MOST_LOG_FLOOR = -60.0, 120.0
 """Range of log(residual floor / squared label width)."""
+
+
+# ---- where the residual floor comes from, and what it costs (theory §6)
+#
+# declared        the curator asserts it; an assumption, named as such
+# measured        σ̂ = σ + N(0, s0²) is published and σ_lb read off it
+# added           noise N(0, s²) on every aggregate label is the floor, whatever the labels
+# measured+added  the noise adds only what the measured floor lacks
+
+
+class FloorMode(StrEnum):
+    """How a release establishes its residual floor."""
+
+    DECLARED = "declared"
+    MEASURED = "measured"
+    ADDED = "added"
+    MEASURED_ADDED = "measured+added"
+
+    @property
+    def measures(self) -> bool:
+        """Whether a part of the budget is spent on measuring σ."""
+        return self in (FloorMode.MEASURED, FloorMode.MEASURED_ADDED)
+
+    @property
+    def adds(self) -> bool:
+        """Whether noise may be added to aggregate labels."""
+        return self in (FloorMode.ADDED, FloorMode.MEASURED_ADDED)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A private measurement of σ = ‖P⊥y‖, which one label moves by at most Δ (theory 6.2).
+
+    mu: the Gaussian mechanism's parameter μ0, which the accountant composes.
+    slack: δ0, the probability that the lower bound is above σ, which it adds.
+    """
+
+    mu: float
+    slack: float
+
+    def __post_init__(self) -> None:
+        positive(mu=self.mu)
+        in_range(0.0, 0.5, slack=self.slack)
+
+    def noise(self, width: float) -> float:
+        """Return the deviation of the noise, s0 = Δ/μ0, rounded up."""
+        positive(width=width)
+        return math.nextafter(width / self.mu, math.inf)
+
+    def lower_bound(self, measured: float, grid_half_width: float, width: float) -> float:
+        """Return σ_lb = σ̂ − s0·Φ⁻¹(1−δ0) − half a grid cell, at least 0, rounded down.
+
+        Above σ with probability at most δ0: a σ_lb of 0 never is.
+        """
+        at_least(0.0, grid_half_width=grid_half_width)
+        quantile = -float(special.ndtri(self.slack))
+        bound = measured - self.noise(width) * quantile * (1.0 + 1e-12) - grid_half_width
+        return max(0.0, bound * (1.0 - 1e-15))
+
+
+def measurement_cost(measurement: Measurement | None) -> tuple[float, float]:
+    """Return μ0 and δ0 of a measured floor; zeros without a measurement."""
+    return (measurement.mu, measurement.slack) if measurement else (0.0, 0.0)
+
+
+def added_variance(needed: float, lower_bound: float) -> float:
+    """Return s² = max(0, F − σ_lb²), rounded up, for a needed floor F and a lower bound of σ."""
+    positive(needed=needed)
+    at_least(0.0, lower_bound=lower_bound)
+    square = math.nextafter(lower_bound * lower_bound, 0.0)
+    if square >= needed:
+        return 0.0
+    return math.nextafter(needed - square, math.inf)
+
+
+def default_measurement(epsilon: float, delta: float, labels: int = 1) -> Measurement:
+    """Return a measurement for a tenth of the budget: μ0² = μ²/10, δ0 = δ/10.
+
+    μ is that of the Gaussian mechanism with (ε, δ). Several labels that change at once move σ by
+    √labels·Δ, so the cost per label is smaller.
+    """
+    positive(epsilon=epsilon)
+    mu = gaussian.largest_mu(epsilon, delta)
+    return Measurement(math.sqrt(0.1) * mu / math.sqrt(labels), delta / 10.0)
+
+
+# ---- profiles
 
 
 @dataclass(frozen=True)
@@ -243,9 +341,6 @@ class BagOfSizeProfile(PrivacyProfile):
     features: int | None = None
     leverage_factor: float | None = None
     centred: bool = True
-    inflation: float = 0.0
-    mu: float = 0.0
-    slack: float = 0.0
 
     def __post_init__(self) -> None:
         positive(residual_ms=self.residual_ms)
@@ -261,11 +356,8 @@ class BagOfSizeProfile(PrivacyProfile):
         leverage, size = None, self.bag_size
         if self.features is not None and self.leverage_factor is not None:
             leverage = min(1.0, self.leverage_factor * self.features / size)
-        facts = DatasetBounds(
-            size, self.label_range, self.features, leverage, self.centred, self.inflation
-        )
-        floor = self.residual_ms * size * (1.0 - 1e-15)
-        return SketchProfile(facts, 1, floor, self.mu, self.slack)
+        facts = DatasetBounds(size, self.label_range, self.features, leverage, self.centred)
+        return SketchProfile(facts, 1, self.residual_ms * size * (1.0 - 1e-15))
 
     def delta(self, epsilon: float) -> Bounds:
         return self.sketch.delta(epsilon)
@@ -286,7 +378,7 @@ class BagOfSizeProfile(PrivacyProfile):
             round(4.0 * (high - low) ** 2 / self.residual_ms) + 1,
             integer=True,
             error_message=f"no bag size makes a bag private at epsilon {epsilon}, delta {delta}; "
-            "a measured floor alone may spend them",
+            "raise one of them",
         )
 
 
@@ -302,17 +394,6 @@ def spans_labels(bag_size: int, features: int) -> str:
         f"bags of {bag_size:,} rows with {features:,} independent features determine their labels: "
         f"no ε, no δ below 1; bags need more than {features:,} rows, or added noise as their floor"
     )
-
-
-class Accountant(Protocol):
-    """Return the profile of `bags` aggregates of wtd-FLAg over a residual floor.
-
-    `measurement` is the cost of a measured floor (theory §6), which Theorem 1 does not cover.
-    """
-
-    def __call__(
-        self, facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
-    ) -> PrivacyProfile: ...
 
 
 def _exact(
@@ -343,9 +424,10 @@ def _paper(
     return Theorem1(facts.rows, facts.label_range, floor / facts.rows, bags, floor)
 
 
-ACCOUNTANTS: dict[str, Accountant] = {
+ACCOUNTANTS: dict[str, Callable[..., PrivacyProfile]] = {
     "paper": _paper,
     "exact-worst-case": _exact_worst_case,
     "exact": _exact,
 }
-"""The accountants of wtd-FLAg, by the names that certificates use."""
+"""Accountants of wtd-FLAg, by the names that certificates use: (facts, bags, floor, measurement) to
+the profile of so many aggregates over a residual floor."""

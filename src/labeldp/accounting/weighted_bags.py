@@ -134,47 +134,37 @@ class RandomWeightsProfile(PrivacyProfile):
         return SearchRange(0.0, _MOST_EPSILON, 1.0, method=SearchMethod.DOUBLING)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
+        rows, width, budget = self.rows, self.width, f"epsilon {epsilon}, delta {delta}"
         if name == "bag_size":
-            return self._bag_sizes(epsilon, delta)
+            # δ falls with the number of noisy rows in a bag, so every larger bag passes too
+            cap = self._largest_bag
+            return SearchRange(
+                1,
+                cap,
+                min(cap, 2 + round(16.0 / self.noisy_fraction)),
+                integer=True,
+                error_message=f"no bag of up to {cap:,} rows has {budget}; "
+                "add more noise or make more rows noisy",
+            )
         if name == "noise_std":
-            return self._deviations()
-        if name == "noisy_fraction":
-            return self._fractions(epsilon, delta)
-        return super().parameter_search(name, epsilon, delta)
-
-    def _bag_sizes(self, epsilon: float, delta: float) -> SearchRange:
-        """δ falls with the number of noisy rows in a bag, so every larger bag passes too."""
-        cap = self._largest_bag
-        return SearchRange(
-            1,
-            cap,
-            min(cap, 2 + round(16.0 / self.noisy_fraction)),
-            integer=True,
-            error_message=f"no bag of up to {cap:,} rows has epsilon {epsilon}, delta {delta}; "
-            "add more noise or make more rows noisy",
-        )
-
-    def _deviations(self) -> SearchRange:
-        most, width = _MOST_LOG_NOISE, self.width
-        return SearchRange(
-            -most,
-            most,
-            1.0,
-            lambda log_ratio: width * math.exp(log_ratio),
-            error_message=f"with probability {{least}} a bag of {self.bag_size:,} rows holds no "
-            "noisy row, whatever the noise; make bags larger or more rows noisy",
-        )
-
-    def _fractions(self, epsilon: float, delta: float) -> SearchRange:
-        """With known rows ρ is searched by counts of rows; else it is any real number."""
+            return SearchRange(
+                -_MOST_LOG_NOISE,
+                _MOST_LOG_NOISE,
+                1.0,
+                lambda log_ratio: width * math.exp(log_ratio),
+                error_message=f"with probability {{least}} a bag of {self.bag_size:,} rows holds "
+                "no noisy row, whatever the noise; make bags larger or more rows noisy",
+            )
+        if name != "noisy_fraction":
+            return super().parameter_search(name, epsilon, delta)
         hopeless = (
-            f"bags of {self.bag_size:,} rows are not private at epsilon {epsilon}, delta {delta} "
-            "even if every row is noisy; make bags larger or add more noise"
+            f"bags of {self.bag_size:,} rows are not private at {budget} even if every row is "
+            "noisy; make bags larger or add more noise"
         )
-        rows = self.rows
         if rows is None:
             least = _LEAST_NOISY_FRACTION
             return SearchRange(least, 1.0, 1.0, method=SearchMethod.HALVING, error_message=hopeless)
+        # with known rows ρ is searched by counts of rows
         return SearchRange(
             1, rows, 2, lambda count: fraction_of(count, rows), integer=True, error_message=hopeless
         )

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.accounting.residual_floor import (
+from labeldp.accounting.sketch import (
+    DatasetBounds,
     FloorMode,
     Measurement,
     added_variance,
     default_measurement,
 )
-from labeldp.accounting.sketch import DatasetBounds
 from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares

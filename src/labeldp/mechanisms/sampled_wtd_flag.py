@@ -35,12 +35,13 @@ from numpy.typing import NDArray
 
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile
-from labeldp.accounting.residual_floor import FloorMode, measurement_cost
 from labeldp.accounting.sketch import (
     BagOfSizeProfile,
     DatasetBounds,
     DisjointBagsProfile,
+    FloorMode,
     SketchProfile,
+    measurement_cost,
     spans_labels,
 )
 from labeldp.accounting.subsampling import SubsampledBagsProfile

@@ -19,7 +19,7 @@ from labeldp.cli.output import emit_facts, emit_json, emit_table, say
 from labeldp.mechanisms.description import REMARKS, number
 
 if TYPE_CHECKING:
-    from labeldp_paper.audit.auditing import Audit
+    from labeldp_paper.audit import Audit
 
 
 @click.command(cls=Command)
@@ -45,7 +45,7 @@ def audit(
 
     No label of the table is read.
     """
-    from labeldp_paper.audit.auditing import audit as attempt
+    from labeldp_paper.audit import audit as attempt
 
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
