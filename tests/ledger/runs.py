@@ -5,7 +5,6 @@ its own, forked before anything was read, so that hundreds of them take seconds.
 
     killed STEPS…    a run killed at each of these steps, counted in calls of labeldp
     steps            how many calls a run has that nobody kills
-    delayed COUNT    so many runs, killed after random times
     race COUNT       so many runs at once, and how each ended
 """
 
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sys
 import time
@@ -143,22 +141,6 @@ def killed(folder: Path, steps: list[int]) -> Iterator[Callable[[str], int]]:
         yield lambda out, last=last: forked(counted(folder, last, out))  # type: ignore[misc]
 
 
-def delayed(folder: Path, count: int) -> Iterator[Callable[[str], int]]:
-    chance, start = random.Random(count), time.monotonic()
-    fresh(folder)
-    os.waitpid(forked(lambda: run(folder, "out-0")), 0)
-    longest = 0.7 * (time.monotonic() - start)  # later ones find the files in memory
-
-    def way(out: str) -> int:
-        process = forked(lambda: run(folder, out))
-        time.sleep(chance.uniform(0.0, longest))
-        os.kill(process, signal.SIGKILL)
-        return process
-
-    for _ in range(count):
-        yield way
-
-
 def race(folder: Path, count: int) -> list[int]:
     """How runs end that begin together, and take their time between a look and an entry."""
     fresh(folder)
@@ -185,9 +167,7 @@ def main() -> None:
         os.waitpid(forked(counted(folder, sys.maxsize, "out-0")), 0)
         print((folder / "steps").read_text())
         return
-    values = list(map(int, numbers))
-    ways = killed(folder, values) if how == "killed" else delayed(folder, values[0])
-    print(json.dumps(rounds(folder, ways)))
+    print(json.dumps(rounds(folder, killed(folder, list(map(int, numbers))))))
 
 
 if __name__ == "__main__":

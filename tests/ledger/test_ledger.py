@@ -278,11 +278,6 @@ def test_of_many_at_once_as_many_are_granted_as_fit(folder: Path) -> None:
     race(folder, 5)
 
 
-@pytest.mark.slow
-def test_of_forty_at_once_three_are_granted(folder: Path) -> None:
-    race(folder, 40)
-
-
 def test_killed_at_any_step_nothing_is_overspent(folder: Path) -> None:
     """Twelve steps spread over the whole run; the debit stays, or nothing was written."""
     steps = int(answer(folder, "steps"))
@@ -291,16 +286,6 @@ def test_killed_at_any_step_nothing_is_overspent(folder: Path) -> None:
     told = json.loads(answer(folder, "killed", *places))
     assert told["killed"] >= 8
     assert told["debits"] >= 3
-
-
-@pytest.mark.slow
-def test_a_thousand_killed_runs_overspend_nothing(folder: Path) -> None:
-    steps = int(answer(folder, "steps"))
-    places = [1 + steps * k // 500 for k in range(500)]
-    by_step = json.loads(answer(folder, "killed", *places))
-    by_time = json.loads(answer(folder, "delayed", 500))
-    assert by_step["killed"] + by_time["killed"] >= 700
-    assert by_time["debits"] >= 50
 
 
 # --- command line --------------------------------------------------------------------------------

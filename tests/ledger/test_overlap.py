@@ -294,13 +294,10 @@ def test_a_table_in_a_ledger_of_an_earlier_version_is_recognised(
 
 
 def test_a_table_in_a_ledger_of_an_earlier_version_has_one_cap(tmp_path: Path) -> None:
-    """One run of all steps: composing four different mechanisms takes seconds each time."""
+    """Composing four different mechanisms takes seconds, so one refusal shows it."""
     ledger, data = earlier_ledger(tmp_path)
-    spent = ledger.account("visits").spent
-    release(ledger, "visits", data, **VISITS)
-    assert ledger.account("visits").spent > spent
     ledger.limit("visits", epsilon=0.1)
-    with pytest.raises(LedgerError, match="counted together: entry 3 "):
+    with pytest.raises(LedgerError, match=r"counted together: entry 3 .*entry 5 "):
         release(ledger, "visits", data.slice(5), **VISITS)
 
 

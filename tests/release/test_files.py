@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import resource
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -177,22 +173,6 @@ def test_digests_depend_on_the_value_alone() -> None:
         canonical_json(float("nan"))
 
 
-def test_the_digest_of_a_table_ignores_layout_and_sees_values() -> None:
-    plain = pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, 3.0]})
-    chunked = pa.concat_tables([plain.slice(0, 1), plain.slice(1)])
-    stamped = plain.replace_schema_metadata({"a": "b"})
-    assert table_digest(plain) == table_digest(chunked) == table_digest(stamped)
-    others = [
-        plain.rename_columns(["x", "z"]),
-        plain.select(["y", "x"]),
-        plain.slice(0, 2),
-        pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, None]}),
-        pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, 3.0 + 1e-15]}),
-        pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, -0.0]}),
-    ]
-    assert len({table_digest(table) for table in (plain, *others)}) == 7
-
-
 def test_what_is_saved_is_what_is_loaded(release: Release, place: Path) -> None:
     release.save(place / "r")
     loaded = Release.load(place / "r")
@@ -214,17 +194,6 @@ def test_some_columns_of_a_stored_table(tmp_path: Path) -> None:
         assert chosen.column_names == names
         assert pa.Table.from_batches(chosen.to_batches()).equals(rows.select(names))
     assert pa.Table.from_batches(stored.to_batches()).equals(rows)
-
-
-def test_columns_of_normals_are_required_and_plain_and_labels_packed(
-    release: Release, place: Path
-) -> None:
-    release.save(place / "r")
-    file = pq.ParquetFile(place / "r" / "aggregates.parquet")
-    group = file.metadata.row_group(0)
-    packed = [group.column(k).compression for k in range(group.num_columns)]
-    assert packed == ["UNCOMPRESSED"] * (group.num_columns - 1) + ["SNAPPY"]
-    assert all(file.schema.column(k).max_definition_level == 0 for k in range(group.num_columns))
 
 
 # --- crashes ------------------------------------------------------------------------------
@@ -300,47 +269,6 @@ def test_killed_at_every_moment(release: Release, tmp_path: Path) -> None:
             assert table_digest(Release.load(place / "r").table) == table_digest(release.table)
 
 
-def started(data: Path, out: Path, bags: int) -> subprocess.Popen[bytes]:
-    arguments = ("release", str(data), *REQUEST, "--bags", str(bags), "--out", str(out))
-    return subprocess.Popen(
-        [sys.executable, "-c", START, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def killed_on_sight(process: subprocess.Popen[bytes], place: Path) -> bool:
-    """Kill the process when its hidden directory shows; false if it was not seen in time."""
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        if any(name.startswith(".r.partial-") for name in names(place)):
-            process.kill()
-            break
-        time.sleep(0.0005)
-    return process.wait(timeout=60) == -signal.SIGKILL
-
-
-def test_the_command_killed_while_it_writes(tmp_path: Path, place: Path) -> None:
-    pq.write_table(table(), tmp_path / "t.parquet")
-    for bags in (60_000, 200_000, 500_000):  # the more, the longer it writes
-        if killed_on_sight(started(tmp_path / "t.parquet", place / "r", bags), place):
-            break
-        shutil.rmtree(place / "r")
-    else:
-        pytest.fail("the hidden directory was never seen")
-    assert not (place / "r").exists() or verify(place / "r").valid
-
-    process = started(tmp_path / "t.parquet", place / "s", bags=40)
-    time.sleep(random.uniform(0.3, 2.5))
-    process.kill()
-    process.wait(timeout=60)
-    assert not (place / "s").exists() or verify(place / "s").valid
-    for name in ("r", "s"):
-        if not (place / name).exists():
-            assert started(tmp_path / "t.parquet", place / name, bags=40).wait(timeout=60) == 0
-    assert names(place) == ["r", "s"]
-
-
 # --- a full disk --------------------------------------------------------------------------
 
 
@@ -374,33 +302,3 @@ def test_a_limit_of_file_sizes(tmp_path: Path, place: Path) -> None:
         assert all(line.startswith("WARNING: privacy adds") for line in warnings)
         assert last == f"labeldp: {place / 'r'} {LIMITED} (ulimit -f) and run again"
         assert names(place) == []
-
-
-def test_a_limit_of_file_sizes_while_a_plan_is_written(tmp_path: Path, place: Path) -> None:
-    pq.write_table(table(), tmp_path / "t.parquet")
-    result = subprocess.run(
-        [sys.executable, "-c", START, "plan", str(tmp_path / "t.parquet"), *REQUEST,
-         "--bags", "40", "--out", str(place / "plan.json")],
-        preexec_fn=limited(100),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )  # fmt: skip
-    assert result.returncode == 2
-    assert LIMITED in result.stderr.splitlines()[-1]
-    assert names(place) == []
-
-
-def test_the_certificate_is_in_the_parquet_file_too(release: Release, place: Path) -> None:
-    release.save(place / "r")
-    embedded = pq.read_schema(place / "r" / "aggregates.parquet").metadata[b"labeldp.certificate"]
-    assert json.loads(embedded) == json.loads((place / "r" / "certificate.json").read_text())
-
-
-def test_a_part_of_a_table_has_the_digest_of_its_rows() -> None:
-    """Texts of a slice begin in the middle of a buffer."""
-    names = ["a", "bc", None, "déf", "", "gh", "i"]
-    whole = pa.table({"name": names, "size": range(7)})
-    for start in range(7):
-        alone = pa.table({"name": pa.array(names[start:], pa.string()), "size": range(start, 7)})
-        assert table_digest(whole.slice(start)) == table_digest(alone)

@@ -22,8 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeldp.verification as verification
-from labeldp import FeatureMap, InputError, Release, scan, verify
-from labeldp.io_util import json_digest
+from labeldp import Release, scan, verify
 from labeldp.release.certificate import claimed_fields, seal
 from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.release.side_files import CROISSANT, SIGNATURES, croissant_text
@@ -113,28 +112,6 @@ def certificates(release: Release, rng: Rng, count: int) -> Iterator[tuple[Any, 
         yield (*path, "remark"), replace(release, certificate=seal(more))
 
 
-def maps(release: Release, rng: Rng, count: int) -> Iterator[tuple[Any, Release]]:
-    """A feature map with another value somewhere."""
-    document = release.features.to_json()
-    every = [path for path in leaves(document) if path[0] != "notes"]
-    for path in (every[place] for place in rng.permutation(len(every))[:count]):
-        values = other_values(at(document, path), rng)
-        yield from _mapped(release, altered(document, path, values[rng.integers(len(values))]))
-    yield from _mapped(release, document | {"notes": [*document["notes"], "row 7 has 31.25"]})
-
-
-def _mapped(release: Release, document: Any) -> Iterator[tuple[Any, Release]]:
-    try:
-        features = FeatureMap.from_json(document)
-    except InputError:
-        return  # nobody reads it
-    if features == release.features:
-        return
-    digests = release.certificate["digests"] | {"features": json_digest(features.to_json())}
-    certificate = seal(release.certificate | {"digests": digests})
-    yield document, replace(release, features=features, certificate=certificate)
-
-
 def refused(forged: Release, place: Path) -> bool:
     try:
         forged.save(place)
@@ -157,34 +134,6 @@ def test_a_field_of_a_certificate(case: Any) -> None:
         and not refused(forged, place / "forged")
     ]
     assert passed == []
-
-
-IN_A_COLUMN = {"name", "exponent", "centre", "scale", "low", "high", "missing", "winsorised"}
-IN_A_COLUMN |= {"log", "levels", "rest", "other", "kept"}
-"""What a map says of its columns' values, and which are independent: facts about features."""
-
-
-def test_a_feature_map(case: Any) -> None:
-    """What the map says of a column's values only the table can show; the rest is refused."""
-    release, _, place, rng = case
-    for document, forged in maps(release, rng, 12):
-        if not refused(forged, place / "forged"):
-            assert document["notes"] == list(release.features.notes)
-            changed = set(differences(document, release.features.to_json()))
-            assert changed <= IN_A_COLUMN, changed
-
-
-def differences(one: Any, two: Any) -> Iterator[str]:
-    """Names of the fields, below the columns, that differ."""
-    for path in leaves(two):
-        if isinstance(at(two, path), dict | list):
-            continue
-        try:
-            same = at(one, path) == at(two, path)
-        except (KeyError, IndexError, TypeError):
-            same = False
-        if not same:
-            yield next(str(name) for name in reversed(path) if isinstance(name, str))
 
 
 # --- changes to files ---------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pytest
 from labeldp import LinearRegressor, Release, ReleaseError, verify
 from labeldp.errors import InputError
 from labeldp.io_util import parse_json
-from labeldp.release.tables import METADATA_KEY, _read_integer, _read_struct, check_form
+from labeldp.release.tables import METADATA_KEY, _read_struct, check_form
 from tests.console import labeldp
 from tests.forging import write
 from tests.mechanisms.cases import EVERY, NOISY, SAMPLED, SHAPED, saved, small_plan
@@ -147,17 +147,6 @@ def test_bytes_that_are_not_ours_are_noticed(copy: Path, change: Callable[[bytes
     assert AGGREGATES in problem_of(copy)
 
 
-def test_thrift_numbers_and_structs() -> None:
-    assert _read_integer(bytes([0xAC, 0x02]), 0) == (150, 2)
-    assert _read_integer(bytes([0x01]), 0) == (-1, 1)
-    assert _read_struct(bytes([0x15, 0x06, 0x2C, 0x16, 0x03, 0x00, 0x00]), 0) == (
-        {1: 3, 3: {1: -2}},
-        7,
-    )
-    with pytest.raises(ValueError):
-        _read_struct(bytes([0x18, 0x01, 0x41, 0x00]), 0)
-
-
 # --- files that are none ------------------------------------------------------------------
 
 
@@ -174,14 +163,6 @@ def test_links_and_pipes_are_noticed(copy: Path, honest: Path, name: str) -> Non
     assert f"{name} is no ordinary file" in problem_of(copy)
 
 
-def test_many_files_too_many_are_counted(copy: Path) -> None:
-    for number in range(8):
-        (copy / f"labels{number}.csv").write_text("")
-    problems = verify(copy).problems
-    assert len(problems) == 6
-    assert problems[-1] == "3 more files are not part of the release"
-
-
 # --- documents ----------------------------------------------------------------------------
 
 
@@ -189,14 +170,11 @@ def test_many_files_too_many_are_counted(copy: Path) -> None:
     ("text", "words"),
     [
         ('{"a": 1, "a": 2}', "a name twice"),
-        ('{"x": [{"a": 1, "b": 2, "a": 1}]}', "a name twice"),
         ('{"a": 1e400}', "1e400 is beyond all doubles"),
-        ('{"a": -1e999}', "beyond all doubles"),
         ('{"a": ' + "9" * 400 + "}", "99999999999999999999… is beyond all doubles"),
         ('{"a": NaN}', "NaN is not JSON"),
         ("[" * 100_000, "cannot be read as JSON"),
         ('"text"', "no JSON object"),
-        ("[]", "no JSON object"),
         (" " * (1 << 24) + "{}", "more than 16,777,216 bytes"),
     ],
 )
@@ -280,18 +258,3 @@ def test_a_certificate_that_nobody_verified_may_hold_anything(name: str, copy: P
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: {"a": 1}}))
     result = labeldp("fit", copy, "--no-verify")
     assert (result.code, len(result.error.splitlines())) == (2, 1)
-
-
-def test_every_altered_field_is_refused_by_load(copy: Path) -> None:
-    """By a forger who edits the file and no more."""
-    path = copy / "certificate.json"
-    lines = path.read_text().splitlines()
-    places = [k for k, line in enumerate(lines) if ":" in line and not line.endswith(("{", "["))]
-    assert len(places) > 70
-    for place in places:
-        name, _, value = lines[place].partition(": ")
-        other = '"x"' if value.rstrip(",") != '"x"' else '"y"'
-        changed = [*lines[:place], f"{name}: {other}{',' * value.endswith(',')}"]
-        path.write_text("\n".join([*changed, *lines[place + 1 :]]) + "\n")
-        with pytest.raises(InputError):
-            Release.load(copy)

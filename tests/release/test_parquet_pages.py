@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import ReleaseError
 from labeldp.release import tables as parquet_form
 
 STATISTICS = "it has statistics, an index, a dictionary or metadata of columns"
@@ -115,10 +114,6 @@ def test_a_page_that_is_not_packed_has_the_bytes_it_says() -> None:
 )  # fmt: skip
 def test_a_page_of_another_form_is_noticed(changed: dict[str, Any]) -> None:
     assert problems(page(80, 640, **changed)) == [FORM]
-
-
-def test_an_empty_struct_of_statistics_is_none() -> None:
-    assert problems(page(80, 640, inner=[(5, struct())])) == []
 
 
 @pytest.mark.parametrize(("count", "packed"), [(80, -1), (-5, 3), (-1, -1)])
@@ -225,16 +220,6 @@ def test_columns_stand_one_after_the_other_to_the_footer(file: Path) -> None:
     assert changed_footer(file) == ["it does not begin as Parquet does"]
 
 
-def test_an_order_of_rows_is_not_ours(file: Path) -> None:
-    footer = pq.read_metadata(file)
-
-    def sorted_group(number: int) -> Any:
-        order = {"sorting_columns": ("x",) if number else ()}
-        return Changed(footer.row_group(number), order)
-
-    assert changed_footer(file, row_group=sorted_group) == ["it claims an order of rows"]
-
-
 def footer_problems(file: Path, **changed: Any) -> Iterator[str]:
     footer = pq.read_metadata(file)
     said: Any = SimpleNamespace(
@@ -266,63 +251,4 @@ def test_a_footer_says_who_wrote_it_and_what_else_it_carries(file: Path) -> None
         ]
 
 
-def test_a_file_that_is_not_ours_is_refused_with_the_first_reason(file: Path) -> None:
-    pq.write_table(pq.read_table(file), file)
-    with pytest.raises(ReleaseError) as refusal:
-        parquet_form.check_form(file)
-    begins = f"{file} is not as labeldp writes Parquet files: "
-    assert (
-        str(refusal.value)
-        == begins + "it carries b'ARROW:schema', of which the certificate says nothing"
-    )
-    file.write_bytes(b"nonsense")
-    with pytest.raises(ReleaseError, match="is not as labeldp writes Parquet files: "):
-        parquet_form.check_form(file)
-
-
 # --- sizes ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def huge(tmp_path: Path) -> Path:
-    """A file of holes."""
-    with (tmp_path / "huge").open("wb") as made:
-        made.truncate(1 << 30)
-    return tmp_path / "huge"
-
-
-def sized(columns: int, *groups: int) -> Any:
-    return SimpleNamespace(
-        num_rows=sum(groups), num_columns=columns, num_row_groups=len(groups),
-        row_group=lambda number: SimpleNamespace(num_rows=groups[number]),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("columns", "rows", "fits"),
-    [(1, 2**25, True), (1, 2**25 + 1, False), (4, 2**23, True), (4, 2**23 + 1, False),
-     (0, 2**25, True), (0, 2**25 + 1, False), (2**26, 1, True), (2**26, 2, False)],
-)  # fmt: skip
-def test_a_row_group_is_read_if_it_has_some_hundred_megabytes_at_most(
-    huge: Path, columns: int, rows: int, fits: bool
-) -> None:
-    """2**25 numbers of eight bytes; of one row any number."""
-    if fits:
-        parquet_form.check_size(huge, sized(columns, 1, rows))
-        return
-    with pytest.raises(ReleaseError) as refusal:
-        parquet_form.check_size(huge, sized(columns, 1, rows))
-    words = f"{huge} has a row group of {rows:,} rows, too many to read at once"
-    assert str(refusal.value) == words
-
-
-def test_a_byte_holds_four_numbers_at_most(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    path.write_bytes(b"x" * 10)
-    parquet_form.check_dense(path, 40)
-    parquet_form.check_size(path, sized(1, 40))
-    with pytest.raises(ReleaseError) as refusal:
-        parquet_form.check_dense(path, 41)
-    assert str(refusal.value) == f"{path} claims 41 numbers, more than its bytes can hold"
-    with pytest.raises(ReleaseError, match="claims 41 numbers"):
-        parquet_form.check_size(path, sized(1, 20, 21))

@@ -20,11 +20,9 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
-from labeldp.io_util import check_regular_file
 from labeldp.release import certificate as claims, files, pending as drawings
 from labeldp.release.certificate import Claim, FloorOutcome, Person, best_guess
-from labeldp.release.label_model import RowLabels, SketchedLabels, SumLabels
-from labeldp.release.tables import Digest, StoredTable, table_digest
+from labeldp.release.tables import Digest, table_digest
 
 MU = 0.5
 
@@ -82,12 +80,6 @@ def test_groups_are_of_two_three_and_five() -> None:
     assert simple().delta_at(1.0) == simple().delta_at(1.0, 1) < simple().delta_at(1.0, 2)
 
 
-def test_no_epsilon_is_told_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "epsilon_at", lambda _law, _delta: math.inf)
-    unbounded = Simple("exact", 1.0, 0.123456, 7)
-    assert unbounded.epsilon_for(2) is None
-
-
 def test_who_is_covered() -> None:
     person = Person("id", 4)
     assert (simple().protected, simple(person=person).protected) == (1, 4)
@@ -130,14 +122,6 @@ def test_a_budget_is_weak_beyond_its_limits(changed: dict[str, float], words: st
     weak = simple(facts["epsilon"], facts["delta"]).weaknesses(curve)
     assert len(weak) == (words is not None)
     assert all(str(words) in reason for reason in weak)
-
-
-def test_the_success_is_that_of_the_best_test() -> None:
-    """Two normals μ apart are told apart with probability Φ(μ/2), however one tries."""
-    curve = [[0.0, GaussianProfile(4.0).delta(0.0).upper]]
-    assert best_guess(curve) == pytest.approx(0.977249868)
-    curve = [[e / 10, GaussianProfile(1.0).delta(e / 10).upper] for e in range(40)]
-    assert best_guess(curve) == pytest.approx(best_guess(curve[:1]), rel=1e-9), "ε = 0 is exact"
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
@@ -190,14 +174,6 @@ def test_a_claim_begins_with_its_budget_and_is_read_again() -> None:
     assert fields["unit"] == Person("id", 4).unit
     assert claims.claimed_fields(simple())["unit"].startswith("one row's label;")
     assert claims.claimed_fields(simple())["definition"] == claims.DEFINITION
-
-
-def test_how_a_release_was_drawn_is_told() -> None:
-    said = claims.randomness_fields(True)
-    assert said == {"generator": "ChaCha20", "key_bits": 256, "private": True, "warning": None}
-    said = claims.randomness_fields(False)
-    assert (said["key_bits"], said["private"]) == (0, False)
-    assert "NOT private" in said["warning"]
 
 
 # --- digests -------------------------------------------------------------------------------------
@@ -279,7 +255,6 @@ def test_a_row_group_is_neither_small_nor_larger_than_memory_likes(
 
 
 FEATURES = fit_features(scan(pa.table({"a": np.arange(50.0), "b": np.sin(np.arange(50.0))})))
-SCALES = FEATURES.kept_scales
 
 
 def release(table: pa.Table, certificate: dict[str, Any] | None = None, **more: Any) -> Release:
@@ -320,24 +295,6 @@ def test_a_release_of_rows_begins_with_their_numbers() -> None:
     floats = rows.set_column(0, "row", pa.array([4.0, 9.0]))
     assert not release(floats).holds_rows
     assert not release(rows.rename_columns(["rows", "label:y"])).holds_rows
-
-
-def test_what_labels_are_is_declared_by_the_mechanism() -> None:
-    table, weights = numbers(*FEATURES.names, "label:y"), numbers(*FEATURES.names)
-    said = {"mechanism": "shaped-flag", "shape": {"noise_std": 0.5, "residual_noise_std": 2.0}}
-    shaped = release(table, said | {"residual_root": 7.0}, weights=weights)
-    sums = shaped.label_model
-    assert isinstance(sums, SumLabels)
-    assert (sums.radial, sums.residual) == (False, (7.0, 2.0))
-    assert sums.weights.tolist() == (np.array([[0, 1, 2], [2, 2, 2]]) / SCALES).tolist()
-    assert shaped.noise.tolist() == sums.std.tolist() == [0.5, 0.5]
-    assert shaped.bag_table is None
-    hidden = {"mechanism": "wtd-flag", "bag_size": 25, "floor": {"added_variance": 3.0}}
-    assert release(table, hidden).label_model == SketchedLabels(0.5, 3.0)
-    with pytest.raises(ReleaseError, match="wtd-flag publishes sums with secret weights"):
-        _ = release(table, hidden).noise
-    rows = {"mechanism": "noisy-rows", "row_noise": {"std": 0.25, "law": "gaussian"}}
-    assert release(table, rows).label_model == RowLabels(0.25, 3.0)
 
 
 def test_what_is_no_release_is_refused(tmp_path: Path) -> None:
@@ -381,20 +338,6 @@ def test_aggregates_end_with_labels(tmp_path: Path, verified: bool) -> None:
     assert str(refusal.value) == f"{path} does not end with a column of labels"
 
 
-def test_only_plain_files_are_read(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    check_regular_file(tmp_path / "file")
-    (tmp_path / "link").symlink_to("file")
-    for path in (tmp_path / "link", tmp_path):
-        with pytest.raises(ReleaseError) as refusal:
-            check_regular_file(path)
-        assert str(refusal.value) == f"{path} is no ordinary file; restore the original one"
-    with pytest.raises(ReleaseError) as refusal:
-        StoredTable.open(tmp_path / "file")
-    assert str(refusal.value).startswith(f"{tmp_path / 'file'} is damaged: ")
-    assert "\n" not in str(refusal.value)
-
-
 # --- rows ----------------------------------------------------------------------------------------
 
 
@@ -414,25 +357,6 @@ def test_labels_are_looked_at_again_only_where_rows_without_one_were_dropped(
     assert seen["features"] == FEATURES.columns
     assert seen["numeric"] == ("a", "b")
     assert seen["categorical"] == ()
-
-
-def test_a_drawing_tells_more_of_its_run_under_a_new_seal() -> None:
-    table = numbers(*FEATURES.names, "label:y")
-    pending_release = drawings.PendingRelease(
-        FEATURES,
-        table.schema,
-        (b for b in table.to_batches()),
-        simple(),
-        None,
-        {"digests": {"features": "f"}},
-        {"ledger": "x"},
-    )
-    held, certificate = pending_release.collect()
-    digests = {"features": "f", "aggregates": table_digest(table)}
-    body = claims.certify(simple(), None, digests=digests) | {"ledger": "x"}
-    assert certificate == claims.seal(body)
-    assert list(certificate)[-2:] == ["ledger", "seal"]
-    assert held == table
 
 
 def test_rows_come_with_their_features_or_from_the_table_they_name() -> None:

@@ -28,16 +28,15 @@ from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import FloorMode, added_variance
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
-from labeldp.release.certificate import LIBRARIES, FloorOutcome, certify, claimed_fields, seal
+from labeldp.release.certificate import FloorOutcome, certify, claimed_fields, seal
 from labeldp.release.files import schema_problems
-from labeldp.release.pending import certificate_text
 from labeldp.release.tables import METADATA_KEY, table_digest
 from labeldp.sampling.rounded_noise import grid_for
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.forging import write
 from tests.plans import plan
-from tests.tables import RANGE, source, table
+from tests.tables import source, table
 
 Certificate = dict[str, Any]
 Path_ = tuple[Any, ...]
@@ -156,9 +155,9 @@ def test_a_certificate_conforms_to_its_schema(measured: Path, quick: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "ends", [(0.1, 64.1), (-0.3, 1.7), (1e-9, 1.0), (-7.0, -3.0), (0.0, 2.0**-30), (-1e12, 3e12)]
+    ("ends", "intercept"),
+    [((0.1, 64.1), True), ((-0.3, 1.7), False), ((0.0, 2.0**-30), True), ((-1e12, 3e12), False)],
 )
-@pytest.mark.parametrize("intercept", [True, False])
 def test_every_label_range_verifies(
     ends: tuple[float, float], intercept: bool, tmp_path: Path
 ) -> None:
@@ -220,14 +219,6 @@ def test_any_field_altered_in_the_json_alone_is_noticed(
             shutil.rmtree(folder)
 
 
-def test_the_command_says_no(quick: Path, forge: Callable[..., Path]) -> None:
-    forged = forge(quick, altered(read(quick), ("epsilon",), 0.5), consistent=False)
-    result = labeldp("verify", forged, "--json")
-    assert (result.code, result.err) == (1, "")
-    assert result.json["valid"] is False
-    assert "certificate: a field was altered (its seal does not match)" in result.json["problems"]
-
-
 def test_removed_and_added_fields_are_noticed(quick: Path, forge: Callable[..., Path]) -> None:
     certificate = read(quick)
     for path in [(), *leaves(certificate)]:
@@ -244,24 +235,6 @@ def test_removed_and_added_fields_are_noticed(quick: Path, forge: Callable[..., 
 
 
 # --- the consistent forger ----------------------------------------------------------------
-
-UNNOTICED = {
-    ("labels", "outside_range"): "whether labels were clipped shows only in the labels",
-    ("labels", "missing"): "whether rows were dropped shows only in the original table",
-    ("software", "version"): "any version may have written this format",
-    ("software", "python"): "with any Python",
-    **{("software", "libraries", name): "and any libraries" for name in LIBRARIES},
-    ("anyway",): "the forecast that a plan was judged by is not published",
-    ("digests", "feature_sums"): "only who has the features can sum them",
-    ("max_leverage",): "exact-worst-case and paper do not use it; `exact` does, see below",
-}
-"""Fields that a consistent forger may change, and why nobody without the table can tell.
-
-None of them enters the claim. `rows` does, and so does `max_leverage` for `exact`: facts about
-features that only who has the features can check (`labeldp verify --data`). Altered alone they
-contradict the feature map, the curve or the budget, so a forger has to rewrite the whole
-certificate: see the forgers of whole claims below.
-"""
 
 
 SMALL = {
@@ -286,32 +259,6 @@ SMALL = {
 def remembering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recompute a claim once, however many certificates make it."""
     monkeypatch.setattr(verification, "claimed_fields", functools.cache(claimed_fields))
-
-
-@pytest.mark.usefixtures("remembering")
-def test_what_a_consistent_forger_alters_is_noticed(
-    measured: Path, forge: Callable[..., Path]
-) -> None:
-    certificate = read(measured)
-    missed = set()
-    for path in leaves(certificate):
-        value = at(certificate, path)
-        if path in {("seal",), *SMALL} or (path[0] == "curve" and path[1:2] not in ((), (5,))):
-            continue
-        new = {
-            ("labels", "outside_range"): "clipped",
-            ("labels", "missing"): "rows dropped",
-            ("accountant", "name"): "exact",
-            ("floor", "mode"): "measured",
-            ("ledger",): {},
-            ("software", "version"): "0.1.1",
-            ("digests", "feature_sums"): "0" * 64,
-        }.get(path, other(value))
-        folder = forge(measured, altered(certificate, path, new))
-        if verify(folder).valid:
-            missed.add(path)
-        shutil.rmtree(folder)
-    assert missed == set(UNNOTICED)
 
 
 @pytest.mark.usefixtures("remembering")
@@ -381,19 +328,6 @@ def test_half_a_character_is_a_problem_and_no_crash(
     (folder / "certificate.json").write_text(raw.replace('"label"', '"\\ud800"'))
     assert not verify(folder).valid
     assert labeldp("verify", folder).code == 1
-
-
-def test_a_field_twice_is_noticed(quick: Path, forge: Callable[..., Path]) -> None:
-    """Parsers take the last of two, people read the first."""
-    folder = forge(quick)
-    honest = (folder / "certificate.json").read_text()
-    forged = honest.replace("{\n", '{\n  "epsilon": 0.001,\n', 1)
-    assert read(folder) == json.loads(forged)
-    rows = pq.read_table(folder / "aggregates.parquet")
-    stamped = rows.replace_schema_metadata({METADATA_KEY: forged.rstrip("\n").encode()})
-    write(stamped, folder / "aggregates.parquet")
-    (folder / "certificate.json").write_text(forged)
-    assert not verify(folder).valid
 
 
 # --- forgers of whole claims --------------------------------------------------------------
@@ -597,15 +531,6 @@ def test_an_added_file_is_noticed(quick: Path, forge: Callable[..., Path], name:
     assert "is not part of the release" in problems[0]
 
 
-def test_files_of_two_releases_do_not_mix(measured: Path, quick: Path, tmp_path: Path) -> None:
-    for name in ("aggregates.parquet", "certificate.json", "features.json"):
-        folder = tmp_path / name
-        shutil.copytree(quick, folder)
-        shutil.copy(measured / name, folder / name)
-        if (measured / name).read_bytes() != (quick / name).read_bytes():
-            assert not verify(folder).valid, name
-
-
 # --- the schema ------------------------------------------------------------
 
 
@@ -647,13 +572,6 @@ def test_every_field_of_the_schema_is_required_and_nothing_else_allowed() -> Non
     assert set().union(*map(set, objects(certificate_schema()))) <= used | {"additionalProperties"}
 
 
-def test_certificates_are_written_in_one_way(quick: Path) -> None:
-    certificate = read(quick)
-    assert (quick / "certificate.json").read_text() == certificate_text(certificate) + "\n"
-    assert seal(certificate) == certificate
-    assert tuple(certificate["label_range"]) == RANGE
-
-
 def test_certify_writes_what_verify_recomputes(measured: Path) -> None:
     certificate = read(measured)
     claim = read_claim(certificate)
@@ -663,16 +581,6 @@ def test_certify_writes_what_verify_recomputes(measured: Path) -> None:
     told = {"about": certificate["about"], "released_at": certificate["released_at"]}
     again = certify(claim, outcome, **{name: certificate[name] for name in rest}, **told)
     assert again == certificate
-
-
-def test_features_with_a_field_twice_are_noticed(measured: Path, tmp_path: Path) -> None:
-    forged = tmp_path / "copy"
-    shutil.copytree(measured, forged)
-    path = forged / "features.json"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("{", '{"notes": ["the labels are 1 2 3"],', 1), encoding="utf-8")
-    (problem,) = verify(forged).problems
-    assert problem.endswith("features.json cannot be read as JSON: an object has a name twice")
 
 
 def test_metadata_of_a_column_is_noticed(measured: Path, tmp_path: Path) -> None:
