@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from labeldp.release.certificate import Claim, FloorOutcome, claimed_fields, ran
 from labeldp.release.files import Release, content_problems, form_problems, public_rows
 from labeldp.release.side_files import SIGNATURES, Envelope
 from labeldp.spark.engine import engine_for
+
+if TYPE_CHECKING:
+    from labeldp.signing import PublicKey
 
 _TOLERANCE = 1e-6
 """Relative tolerance of recomputed numbers; libraries differ in the last digits."""
@@ -71,21 +74,12 @@ class Verification(ReprMixin):
         return (f"Valid: {self.summary}" if self.valid else "NOT valid", tuple(facts))
 
 
-class Key(Protocol):
-    """A public key, as `labeldp.signing` reads it."""
-
-    @property
-    def name(self) -> str: ...
-
-    def signed(self, envelope: Envelope) -> bool: ...
-
-
 def verify(
     directory: str | Path | Release,
     data: Any = None,
     engine: Engine | None = None,
     *,
-    keys: Sequence[Key] = (),
+    keys: Sequence[PublicKey] = (),
 ) -> Verification:
     """Verify a release from its public files alone.
 
@@ -139,18 +133,21 @@ def verify(
     # The other checks, and the summary, rely on the form of the certificate.
     if problems:
         return Verification(tuple(map(_one_line, problems)))
-    problems = [
-        *content_problems(folder, release),
-        *_key_problems(folder, keys),
-        *_claim_problems(release),
-    ]
+    envelope = Envelope.of(folder)
+    problems = content_problems(folder, release)
+    for key in keys:
+        if envelope is None:
+            problems.append(f"it is not signed, by {key.name} or anyone: {SIGNATURES} is missing")
+        elif not key.signed(envelope):
+            problems.append(f"it is not signed by {key.name}")
+    problems += _claim_problems(release)
     if data is not None and not problems:
         problems = _table_problems(release, data, engine)
     summary = _summary(release.certificate)
     if problems:
         return Verification(tuple(map(_one_line, problems)), summary)
     untested = [*mechanism_named(release.certificate["mechanism"]).not_checked(release)]
-    if not keys and (folder / SIGNATURES).exists():
+    if not keys and envelope is not None:
         untested.append("whose the signatures may be: give public keys (`key`)")
     weak, names = release.certificate["weak"], (key.name for key in keys)
     return Verification((), summary, tuple(weak), tuple(untested), tuple(names))
@@ -176,16 +173,6 @@ def _summary(certificate: dict[str, Any]) -> str:
     )
     warning = certificate["randomness"]["warning"]
     return f"{text}; {warning}" if warning else text
-
-
-def _key_problems(folder: Path, keys: Sequence[Key]) -> Iterator[str]:
-    """Yield which of the required keys did not sign."""
-    envelope = Envelope.of(folder)
-    for key in keys:
-        if envelope is None:
-            yield f"it is not signed, by {key.name} or anyone: {SIGNATURES} is missing"
-        elif not key.signed(envelope):
-            yield f"it is not signed by {key.name}"
 
 
 def _table_problems(release: Release, data: Any, engine: Engine | None) -> list[str]:

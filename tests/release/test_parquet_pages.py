@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp import ReleaseError
 from labeldp.release import tables as parquet_form
 
 STATISTICS = "it has statistics, an index, a dictionary or metadata of columns"
@@ -252,3 +253,14 @@ def test_a_footer_says_who_wrote_it_and_what_else_it_carries(file: Path) -> None
 
 
 # --- sizes ---------------------------------------------------------------------------------------
+
+
+def test_a_row_group_that_exceeds_memory_is_not_read(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The larger group of the file has three rows of two columns."""
+    monkeypatch.setattr(parquet_form, "_MOST_NUMBERS", 6)
+    assert parquet_form.StoredTable.open(file).num_rows == 5
+    monkeypatch.setattr(parquet_form, "_MOST_NUMBERS", 5)
+    with pytest.raises(ReleaseError, match="has 3 rows in a group, too many to read"):
+        parquet_form.StoredTable.open(file)

@@ -414,7 +414,15 @@ def read_about(about: Mapping[str, Any] | str | Path | None) -> dict[str, str | 
 
     They come from a TOML file or a mapping; unknown fields and anything but short text are refused.
     """
-    document = about if isinstance(about, Mapping) else _read_toml(to_path("about", about))
+    if isinstance(about, Mapping):
+        document = about
+    else:
+        path = to_path("about", about)
+        content = read_small(path)
+        try:
+            document = tomllib.loads(content.decode())
+        except (ValueError, RecursionError) as problem:
+            raise InputError(f"{path} cannot be read as TOML: {problem}") from None
     texts: dict[str, str | None] = dict.fromkeys(ABOUT)
     for name, value in document.items():
         if name not in ABOUT:
@@ -426,11 +434,3 @@ def read_about(about: Mapping[str, Any] | str | Path | None) -> dict[str, str | 
             raise InputError(f"`about`: {name} has signs that cannot be printed; leave them out")
         texts[name] = text.strip() or None
     return {**texts, "missing": [name for name, text in texts.items() if text is None]}
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    text = read_small(path)
-    try:
-        return tomllib.loads(text.decode())
-    except (ValueError, RecursionError) as problem:
-        raise InputError(f"{path} cannot be read as TOML: {problem}") from None

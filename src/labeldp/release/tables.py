@@ -77,8 +77,13 @@ class StoredTable:
         """Read the footer; refuse a damaged file and one that would not fit memory."""
         check_regular_file(path)
         with _damage_as_release_error(path), pq.ParquetFile(path) as file:
-            check_size(path, file.metadata)
-            return cls(path, file.schema_arrow.remove_metadata(), file.metadata.num_rows)
+            footer = file.metadata
+            _check_dense(path, footer.num_rows)
+            most = max(_MOST_NUMBERS // max(1, footer.num_columns), 1)
+            for number in range(footer.num_row_groups):
+                if (rows := footer.row_group(number).num_rows) > most:
+                    raise ReleaseError(f"{path} has {rows:,} rows in a group, too many to read")
+            return cls(path, file.schema_arrow.remove_metadata(), footer.num_rows)
 
     @property
     def column_names(self) -> list[str]:
@@ -99,7 +104,7 @@ class StoredTable:
 
     def dense(self) -> pa.Table:
         """Return all rows of a table without nulls, which cannot be much larger than its file."""
-        check_dense(self.path, self.num_rows * len(self.schema))
+        _check_dense(self.path, self.num_rows * len(self.schema))
         return self.read()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -123,17 +128,7 @@ def _damage_as_release_error(path: Path) -> Iterator[None]:
         raise ReleaseError(f"{path} is damaged: {reason}") from None
 
 
-def check_size(path: Path, footer: pq.FileMetaData) -> None:
-    """Refuse to read more rows than the file can hold, or row groups that exceed memory."""
-    check_dense(path, footer.num_rows)
-    most = max(_MOST_NUMBERS // max(1, footer.num_columns), 1)
-    for number in range(footer.num_row_groups):
-        rows = footer.row_group(number).num_rows
-        if rows > most:
-            raise ReleaseError(f"{path} has a row group of {rows:,} rows, too many to read at once")
-
-
-def check_dense(path: Path, numbers: int) -> None:
+def _check_dense(path: Path, numbers: int) -> None:
     """Refuse more numbers than the bytes of a file can hold."""
     if numbers > _PER_BYTE * path.stat().st_size:
         raise ReleaseError(f"{path} claims {numbers:,} numbers, more than its bytes can hold")
