@@ -17,7 +17,8 @@ import numpy as np
 
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError
-from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.categories import CategoricalColumn
+from labeldp.features.columns import NumericColumn
 from labeldp.mechanisms.bags import BagRows, SimulationInputs
 from labeldp.mechanisms.base import ENOUGH_KEPT, Mechanism, MechanismPlan
 from labeldp.mechanisms.description import Note, number

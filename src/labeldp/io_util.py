@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from labeldp.errors import LabelDPWarning, ReleaseError
+from labeldp.errors import DataError, LabelDPWarning, ReleaseError
 
 Check = Callable[[Any], bool]
 _LONGEST_NAME = 220
@@ -173,6 +173,18 @@ def list_of(check: Check) -> Check:
 def optional(check: Check) -> Check:
     """Null, or what passes `check`."""
     return lambda value: value is None or check(value)
+
+
+def check_fields(
+    entry: Any, checks: dict[str, Check], what: str, optional: dict[str, Check] | None = None
+) -> None:
+    """Refuse what was read from JSON if a field is missing, unknown or malformed."""
+    every = checks | (optional or {})
+    if not isinstance(entry, dict) or not set(checks) <= set(entry) <= set(every):
+        raise DataError(f"{what} has missing or unknown fields; restore the original file")
+    for name, check in every.items():
+        if name in entry and not check(entry[name]):
+            raise DataError(f"{what} has a malformed {name!r}; restore the original file")
 
 
 @contextmanager

@@ -19,11 +19,10 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import Leverage, LeverageScan
-from labeldp.features import joint_codes
-from labeldp.features.encoder import Encoder
+from labeldp.features import encoder
+from labeldp.features.encoder import Encoder, JointCategoryCodes
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.kernels import Kernels
 from tests.exact.test_exact_sums import dense_codes
 
@@ -176,9 +175,9 @@ def test_groups_partition_the_categories_and_stay_small(sizes: list[int]) -> Non
     joint = JointCategoryCodes.of(sizes)
     assert sorted(member for group in joint.groups for member in group) == list(range(len(sizes)))
     for group, width in zip(joint.groups, joint.widths, strict=True):
-        assert len(group) == 1 or width <= joint_codes._MOST_CODES
+        assert len(group) == 1 or width <= encoder._MOST_CODES
     many = JointCategoryCodes.of([10] * 300)  # within what the Gram matrix needs
-    assert many.cells <= max(joint_codes._MOST_CELLS, comb(300, 2) * 10 * 10)
+    assert many.cells <= max(encoder._MOST_CELLS, comb(300, 2) * 10 * 10)
 
 
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=5), st.integers(0, 2**32 - 1))

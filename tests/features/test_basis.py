@@ -16,12 +16,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.gram import GramAccumulator
-from labeldp.features.basis import quantile_cells
+from labeldp.features.basis import Interaction, LinearSpline, quantile_cells
 from labeldp.features.columns import LARGEST_CODE
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.random_fourier import RandomFourierFeatures, _random, column_pairs, cosines
-from labeldp.features.terms import Interaction, LinearSpline
 from labeldp.passes.engine import LocalEngine
 
 SETTINGS = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
@@ -65,14 +64,14 @@ def twin_part(part, rows, columns, features):
     if part.level is None:
         column, step = columns[part.column], Fraction(columns[part.column].step)
         return [round(Fraction(value) / step) - column.centre for value in values]
-    labels = features.fitted.categorical[part.column].labels
+    labels = features.by_name[part.column].labels
     return [int(value == labels[part.level]) for value in values]
 
 
 def test_splines_and_interactions_are_those_of_the_slow_twin():
     rows = table()
     features = fit_features(scan(rows), **OPTIONS)
-    codes, columns = codes_of(features, rows), features.fitted.numeric
+    codes, columns = codes_of(features, rows), features.by_name
     for term, derived in terms_of(features, LinearSpline):
         base = codes[columns[term.column].design_columns[0].name]
         for knot, column in zip(term.knots, derived, strict=True):
@@ -100,18 +99,18 @@ def test_waves_are_those_of_the_slow_twin():
     rows = table(50)
     features = fit_features(scan(rows), **OPTIONS)
     codes, ((waves, derived),) = codes_of(features, rows), terms_of(features, RandomFourierFeatures)
-    columns = features.fitted.numeric
+    columns = features.by_name
     (batch,) = rows.to_batches()
     levels = dict(zip(("sex", "edu"), features.encode(batch).categories, strict=True))
-    for number, (first, multipliers) in enumerate(waves.draws(features.fitted)):
-        turns = [first] * rows.num_rows
+    for number, (first, multipliers) in enumerate(waves.draws(waves.sizes(features.by_name))):
+        turns = [int(first)] * rows.num_rows
         for each, by in zip(waves.inputs, multipliers, strict=True):
             for row in range(rows.num_rows):
-                if each.column in columns:
+                if each.bends:
                     code = int(codes[columns[each.column].design_columns[0].name][row])
-                    turns[row] += twin_share(each, code) * by[0]
+                    turns[row] += twin_share(each, code) * int(by[0])
                 else:
-                    turns[row] += by[levels[each.column][row]]
+                    turns[row] += int(by[levels[each.column][row]])
         places = [turn % 2**64 // 2**52 for turn in turns]
         assert codes[derived[number].name] == [cosines()[place] for place in places]
 
@@ -125,10 +124,10 @@ def test_phases_are_spread_as_they_should():
     assert abs(np.square(waves).mean() - 1) < 0.02
     shares = np.array([rows[f"x{place}"].to_numpy() for place in range(6)]).T / 3999
     ((term, _),) = features.derived
-    drawn = list(term.draws(features.fitted))
-    turns = np.array([[by[0] - 2**64 * (by[0] >= 2**63) for by in each] for _, each in drawn])
+    drawn = list(term.draws(term.sizes(features.by_name)))
+    turns = np.array([[by.view(np.int64)[0] for by in each] for _, each in drawn])
     turns = turns.astype(float) * 2.0**-44  # 2**20 shares are the whole range
-    first = np.array([phase for phase, _ in drawn]).astype(float) * 2.0**-64
+    first = np.array([int(phase) for phase, _ in drawn]).astype(float) * 2.0**-64
     near = np.sqrt(2) * np.cos(2 * np.pi * (shares @ turns.T + first))
     assert np.abs(waves - near).max() < 1e-2  # of quantiles and of the table's step
     lengths = 2 * np.pi * np.linalg.norm(turns, axis=1) / np.sqrt(12)

@@ -14,12 +14,11 @@ import pytest
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit as module, notes as forms
+from labeldp.features.categories import CategoricalColumn, merge_levels
 from labeldp.features.column_stats import Levels
 from labeldp.features.column_type import FEW
-from labeldp.features.columns import CategoricalColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.rare_levels import merge_levels
 from labeldp.passes.accumulator import run_in_order
 
 

@@ -15,9 +15,8 @@ import pytest
 
 from labeldp import InputError, LinearRegressor, plan, scan
 from labeldp.errors import DataError
-from labeldp.features.feature_map import FeatureMap
+from labeldp.features.feature_map import FeatureMap, UnseenValueHandler, raw_columns, raw_schema
 from labeldp.features.fit import fit_features
-from labeldp.features.raw_rows import UnseenValueHandler, raw_columns, raw_schema
 from labeldp.release.tables import table_digest
 from tests.console import labeldp as run
 

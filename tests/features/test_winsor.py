@@ -15,12 +15,11 @@ from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, InputError, LocalEngine
 from labeldp.data.source import scan
-from labeldp.features import winsor
+from labeldp.features import fit
 from labeldp.features.column_stats import Tails
 from labeldp.features.columns import signed_log
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.winsor import Winsor, count_of
 
 ROWS = 4000
 
@@ -37,6 +36,11 @@ def table(rows: int = ROWS) -> pa.Table:
             "town": rng.choice(["a", "b", "c"], rows),
         }
     )
+
+
+def number_options(share: float | None = None):
+    shares = {} if share is None else {fit.OTHERS: share}
+    return fit._NumberOptions(True, True, True, shares, frozenset())
 
 
 def column(features: FeatureMap, name: str):
@@ -67,18 +71,23 @@ def test_few_rows_have_no_tail(rows: int) -> None:
 
 def test_tails_of_any_number_of_rows_take_bounded_memory(monkeypatch) -> None:
     """Unless a share is asked for: the limit is lowered here, so that 4,000 rows exceed it."""
-    assert Winsor.of(None).depths({"x": 10**12}) == {"x": 16385}
-    assert Winsor.of(0.01).depths({"x": 10**12}) == {"x": 10**10 + 1}
-    monkeypatch.setattr(winsor, "_DEEPEST", 2)
+    assert number_options().beyond("x", 10**12) == 16384
+    assert number_options(0.01).beyond("x", 10**12) == 10**10
+    monkeypatch.setattr(fit, "_DEEPEST", 2)
     data = pa.table({"x": [*np.arange(ROWS - 4.0), 1e4, 1e6, 1e8, 1e10]})
     assert column(fit_features(scan(data)), "x").high == 1e6
     assert column(fit_features(scan(data), winsor=0.001), "x").high == ROWS - 5
 
 
 def test_shares_are_taken_as_they_are_written() -> None:
-    assert [count_of(0.3, 10), count_of(0.001, 7000), count_of(0.0007, 10_000)] == [3, 7, 7]
     assert math.floor(0.29 * 100) == 28  # in binary
-    assert count_of(0.29, 100) == 29
+    for share, rows, count in (
+        (0.3, 10, 3),
+        (0.001, 7000, 7),
+        (0.0007, 10_000, 7),
+        (0.29, 100, 29),
+    ):
+        assert number_options(share).beyond("x", rows) == count
 
 
 def test_columns_may_have_shares_of_their_own() -> None:

@@ -274,7 +274,7 @@ def predict(
     **text: Any,
 ) -> None:
     """Predict the labels of new rows with a fitted model, one prediction for each row."""
-    from labeldp.features.raw_rows import UnseenValueHandler
+    from labeldp.features.feature_map import UnseenValueHandler
     from labeldp.learners.models import load_model
 
     if out.suffix not in (".csv", ".parquet"):

@@ -5,7 +5,7 @@ product of two has at most 40 bits, and a sum of 8192 = 2**13 products stays bel
 doubles are exact for integers. So a float64 BLAS product over a block of at most 8192 rows rounds
 nothing, whatever order the BLAS adds in. Block sums are then added as 64-bit integers; the total
 over a large table exceeds 64 bits, so it is kept in two limbs, high·2**32 + low. Categories are
-counted by joint codes (`features/joint_codes.py`).
+counted by joint codes (`features/encoder.py`).
 
 Integer addition is associative, hence the same rows give the same bytes on any engine, for any
 number of threads, batch size or partitioning of the table.

@@ -1,8 +1,16 @@
 """`Basis`: functions of columns that join the design, for curves under the same guarantee.
 
-Theory §12: any function of public features is a public feature. Every term (`terms.py`,
-`random_fourier.py`) turns whole numbers into whole numbers, so its columns have the same bytes on
-every machine and engine, and are summed, checked and published like any others.
+Theory §12: any function of public features is a public feature. Every term turns whole numbers into
+whole numbers, so its columns have the same bytes on every machine and engine, and are summed,
+checked and published like any others:
+
+    LinearSpline           max(0, c − k): c the code of a number on its grid, k that of a knot;
+    Interaction            c·c'/2**shift, rounded half to even; c where a row has a level, else 0;
+                           or 1 where it has both of two levels;
+    RandomFourierFeatures  cosines of random directions (`random_fourier.py`).
+
+A code of a fitted row is at most 2**19 in absolute value, so c·c' is exact in a double, and
+`shift` brings it back to 2**19. The first two continue beyond the fitted range.
 
 `with_basis` fits a basis on features alone. One pass over encoded rows counts how often each number
 falls into each of 65,536 cells of its column's range, and how often two levels occur together. Both
@@ -25,10 +33,18 @@ from numpy.typing import NDArray
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.features import notes as forms
-from labeldp.features.columns import NumericColumn, check_fields
-from labeldp.features.random_fourier import LEVELS, Input, RandomFourierFeatures
-from labeldp.features.terms import Interaction, LinearSpline, Part
-from labeldp.io_util import Check, list_of
+from labeldp.features.columns import LARGEST_CODE, DesignColumn, NumericColumn
+from labeldp.features.random_fourier import (
+    LEVELS,
+    CodesOf,
+    Columns,
+    Input,
+    Numbers,
+    RandomFourierFeatures,
+    is_increasing,
+)
+from labeldp.io_util import Check, check_fields, is_count, is_text, list_of
+from labeldp.kernels import Kernels
 from labeldp.passes.accumulator import PassRequirements, RunPass
 
 if TYPE_CHECKING:
@@ -36,7 +52,6 @@ if TYPE_CHECKING:
     from labeldp.features.feature_map import FeatureMap
 
 Pair = tuple[str, str]
-Term = LinearSpline | Interaction | RandomFourierFeatures
 Counts = NDArray[np.int64]
 
 LINEAR, AUTO, ALL = "linear", "auto", "all"
@@ -47,6 +62,175 @@ PAIR_COLUMNS = 300
 _MOST = {SPLINES: 1000, FOURIER: 4000}
 _CELL_BITS = 3
 """A cell is so many codes wide, as a power of two: a column's range has 2**16 of them."""
+
+
+@dataclass(frozen=True)
+class LinearSpline:
+    """A curve of one number: straight lines that bend at knots."""
+
+    column: str
+    knots: tuple[int, ...]
+    """Codes, increasing."""
+
+    @property
+    def owners(self) -> frozenset[str]:
+        return frozenset([self.column])
+
+    def design_columns(self, columns: Columns) -> list[DesignColumn]:
+        column = columns[self.column]
+        if not isinstance(column, NumericColumn):
+            raise KeyError(self.column)
+        number = column.design_columns[0]
+        return [
+            DesignColumn(
+                f"max(0, {number.name} - {(knot + column.centre) * column.step:.6g})",
+                self.owners,
+                number.scale,
+                number.slope,
+                reach=number.reach + abs(knot),
+                degree=1,
+            )
+            for knot in self.knots
+        ]
+
+    def write(self, _columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
+        """Write the codes of the design columns into an array."""
+        codes = codes_of(self.column)
+        for place, knot in enumerate(self.knots):
+            np.maximum(codes - knot, 0.0, out=out[:, place])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"column": self.column, "knots": list(self.knots)}
+
+    @classmethod
+    def from_json(cls, entry: Any) -> LinearSpline:
+        check_fields(entry, {"column": is_text, "knots": is_increasing}, "features: hinges")
+        return cls(entry["column"], tuple(entry["knots"]))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A factor of an interaction: a number, or whether a row has a level (by its code)."""
+
+    column: str
+    level: int | None = None
+
+    def design_column(self, columns: Columns) -> tuple[DesignColumn, str]:
+        """Return the design column that the factor is, and how it is shown in a product."""
+        column = columns[self.column]
+        if isinstance(column, NumericColumn) != (self.level is None):
+            raise KeyError(self.column)
+        design = column.design_columns[self.level or 0]
+        if isinstance(column, NumericColumn):
+            return design, f"({design.name} - {column.centre * column.step:.6g})"
+        return design, design.name
+
+    def codes(self, codes_of: CodesOf) -> Numbers:
+        codes = codes_of(self.column)
+        return codes if self.level is None else np.asarray(codes == self.level, np.float64)
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """How the effect of one column depends on another's: their product."""
+
+    left: Part
+    right: Part
+    shift: int = 0
+
+    @classmethod
+    def of(cls, left: Part, right: Part, columns: Columns) -> Interaction:
+        """Return the product with the smallest shift that brings its codes within 2**19."""
+        most = left.design_column(columns)[0].reach * right.design_column(columns)[0].reach
+        shift = 0
+        while most / 2**shift + 0.5 > LARGEST_CODE:
+            shift += 1
+        return cls(left, right, shift)
+
+    @property
+    def owners(self) -> frozenset[str]:
+        return frozenset([self.left.column, self.right.column])
+
+    def design_columns(self, columns: Columns) -> list[DesignColumn]:
+        left, left_name = self.left.design_column(columns)
+        right, right_name = self.right.design_column(columns)
+        unit = 2.0**self.shift
+        return [
+            DesignColumn(
+                f"{left_name} * {right_name}",
+                self.owners,
+                left.scale * right.scale * unit,
+                left.slope * right.slope,
+                reach=left.reach * right.reach / unit + 0.5,
+                degree=2,
+            )
+        ]
+
+    def write(self, _columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
+        """Write the codes of the design column into an array."""
+        column = out[:, 0]
+        np.multiply(self.left.codes(codes_of), self.right.codes(codes_of), out=column)
+        if self.shift:
+            np.multiply(column, 2.0**-self.shift, out=column)
+            np.rint(column, out=column)
+        column += 0.0  # no -0.0: equal rows must have equal bytes
+
+    def to_json(self) -> dict[str, Any]:
+        parts = [[part.column, part.level] for part in (self.left, self.right)]
+        return {"of": parts, "shift": self.shift}
+
+    @classmethod
+    def from_json(cls, entry: Any) -> Interaction:
+        check_fields(entry, _INTERACTION, "features: a product")
+        left, right = (Part(*part) for part in entry["of"])
+        return cls(left, right, entry["shift"])
+
+
+def _is_part(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    return is_text(value[0]) and (value[1] is None or is_count(value[1]))
+
+
+_INTERACTION: dict[str, Check] = {
+    "of": lambda value: list_of(_is_part)(value) and len(value) == 2,
+    "shift": lambda value: is_count(value) and value <= 64,
+}
+Term = LinearSpline | Interaction | RandomFourierFeatures
+_KINDS: dict[str, type[LinearSpline | Interaction | RandomFourierFeatures]] = {
+    "hinges": LinearSpline,
+    "products": Interaction,
+    "waves": RandomFourierFeatures,
+}
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The terms of a design, in the order of their columns: by kind, as in `_KINDS`."""
+
+    terms: tuple[Term, ...] = ()
+
+    def select(self, columns: Iterable[str]) -> Basis:
+        """Return the terms that are made of these raw columns alone."""
+        return Basis(tuple(term for term in self.terms if term.owners.issubset(columns)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the terms as plain values; kinds of which there is none are left out."""
+        document = dict[str, Any]()
+        for name, kind in _KINDS.items():
+            if entries := [term.to_json() for term in self.terms if isinstance(term, kind)]:
+                document[name] = entries
+        return document
+
+    @classmethod
+    def from_json(cls, document: Any) -> Basis:
+        """Read what `to_json` wrote, strictly."""
+        is_list: Check = list_of(lambda item: isinstance(item, dict))
+        check_fields(document, {}, "features: the basis", dict.fromkeys(_KINDS, is_list))
+        terms = list[Term]()
+        for name, kind in _KINDS.items():
+            terms += [kind.from_json(entry) for entry in document.get(name, [])]
+        return cls(tuple(terms))
 
 
 @dataclass(frozen=True)
@@ -102,44 +286,6 @@ def _pair(text: str) -> Pair:
     return left, right
 
 
-_KINDS: dict[str, type[LinearSpline | Interaction | RandomFourierFeatures]] = {
-    "hinges": LinearSpline,
-    "products": Interaction,
-    "waves": RandomFourierFeatures,
-}
-
-
-@dataclass(frozen=True)
-class Basis:
-    """The terms of a design, in the order of their columns: by kind, as in `_KINDS`."""
-
-    terms: tuple[Term, ...] = ()
-
-    def select(self, columns: Iterable[str]) -> Basis:
-        """Return the terms that are made of these raw columns alone."""
-        return Basis(tuple(term for term in self.terms if term.owners.issubset(columns)))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the terms as plain values; kinds of which there is none are left out."""
-        entries: dict[str, list[Any]] = {name: [] for name in _KINDS}
-        for name, kind in _KINDS.items():
-            entries[name] = [term.to_json() for term in self.terms if isinstance(term, kind)]
-        return {name: terms for name, terms in entries.items() if terms}
-
-    @classmethod
-    def from_json(cls, document: Any) -> Basis:
-        """Read what `to_json` wrote, strictly."""
-        is_list: Check = list_of(lambda item: isinstance(item, dict))
-        check_fields(document, {}, "features: the basis", dict.fromkeys(_KINDS, is_list))
-        return cls(
-            tuple(
-                kind.from_json(entry)
-                for name, kind in _KINDS.items()
-                for entry in document.get(name, [])
-            )
-        )
-
-
 def with_basis(
     features: FeatureMap, spec: BasisSpec, source: Source, run_pass: RunPass, min_count: int
 ) -> FeatureMap:
@@ -147,7 +293,12 @@ def with_basis(
     if not (spec.knots or spec.waves or spec.pairs or spec.all_pairs or spec.own_knots):
         return features
     requested = [_known_pair(pair, features, spec.argument) for pair in spec.pairs]
-    pairs = tuple(dict.fromkeys([*requested, *(_all_pairs(features) if spec.all_pairs else ())]))
+    every = list[Pair]()
+    if spec.all_pairs:  # those first that make fewest design columns
+        widths = {column.name: 1 for column in features.numeric}
+        widths |= {column.name: column.size - 1 for column in features.categorical}
+        every = sorted(combinations(features.columns, 2), key=lambda p: widths[p[0]] * widths[p[1]])
+    pairs = tuple(dict.fromkeys([*requested, *every]))
     counts = run_pass("basis", source, BasisCounter(features, pairs))
     terms: list[Term] = [*_splines(features, counts, spec)]
     products, left_out = list[Interaction](), 0
@@ -170,18 +321,39 @@ def with_basis(
     return replace(features, basis=Basis(tuple(terms)), notes=(*features.notes, *notes))
 
 
+def _known_pair(pair: Pair, features: FeatureMap, argument: str) -> Pair:
+    """Return the pair in the order of the columns; refuse a column that is not there."""
+    for name in pair:
+        if name not in features.columns:
+            raise DataError(
+                f"`{argument}` names {name!r}, which is no feature column or a constant one; "
+                "correct it"
+            )
+    left, right = sorted(pair, key=features.columns.index)
+    return left, right
+
+
 class BasisCounter:
     """Accumulator of rows by cell of every number and by pair of levels."""
 
     def __init__(self, features: FeatureMap, pairs: Sequence[Pair]) -> None:
         self._features, self._pairs = features, tuple(pairs)
         sizes = {column.name: column.size for column in features.categorical}
-        self.cells = {c.name: np.zeros(_cell_count(c), np.int64) for c in features.numeric}
+        self._lowest, self.cells = dict[str, int](), dict[str, Counts]()
+        for column in features.numeric:
+            low, high = (end - column.centre for end in column.ends)
+            self._lowest[column.name] = min(low, column.fill) >> _CELL_BITS
+            highest = max(high, column.fill) >> _CELL_BITS
+            self.cells[column.name] = np.zeros(highest - self._lowest[column.name] + 1, np.int64)
         self.pairs = {
             (left, right): np.zeros((sizes[left], sizes[right]), np.int64)
             for left, right in pairs
             if left in sizes and right in sizes
         }
+
+    def code(self, name: str, cell: int) -> int:
+        """Return the lowest code of a cell of a column."""
+        return (self._lowest[name] + cell) << _CELL_BITS
 
     @property
     def requirements(self) -> PassRequirements:
@@ -198,15 +370,14 @@ class BasisCounter:
             if column.indicator:
                 codes = codes[rows.numbers[:, at + 1] == 0.0]
             at += len(column.design_columns)
-            places = (codes.astype(np.int64) - _lowest(column)) >> _CELL_BITS
+            cells = (codes.astype(np.int64) >> _CELL_BITS) - self._lowest[column.name]
             counts = self.cells[column.name]
-            counts += np.bincount(places, minlength=len(counts))
+            counts += np.bincount(cells, minlength=len(counts))
         if self.pairs:
             names = [column.name for column in self._features.categorical]
             levels = dict(zip(names, rows.categories, strict=True))
             for (left, right), table in self.pairs.items():
-                both = levels[left].astype(np.int64) * table.shape[1] + levels[right]
-                table += np.bincount(both, minlength=table.size).reshape(table.shape)
+                Kernels.count_pairs(table, levels[left], levels[right])
 
     def state(self) -> list[Counts]:
         return [*self.cells.values(), *self.pairs.values()]
@@ -219,25 +390,13 @@ class BasisCounter:
         return self
 
 
-def _lowest(column: NumericColumn) -> int:
-    """Return the smallest code of a fitted row, rounded down to a cell."""
-    low = column.ends[0] - column.centre
-    return min(low, column.fill) >> _CELL_BITS << _CELL_BITS
-
-
-def _cell_count(column: NumericColumn) -> int:
-    high = column.ends[1] - column.centre
-    return ((max(high, column.fill) - _lowest(column)) >> _CELL_BITS) + 1
-
-
 def _splines(features: FeatureMap, counts: BasisCounter, spec: BasisSpec) -> Iterator[LinearSpline]:
     own = dict(spec.own_knots)
     for column in features.numeric:
         count = own.get(column.name, spec.knots)
-        places = quantile_cells(counts.cells[column.name], count) if count else []
-        knots = tuple(_lowest(column) + (place << _CELL_BITS) for place in places)
-        if knots:
-            yield LinearSpline(column.name, knots)
+        cells = quantile_cells(counts.cells[column.name], count) if count else []
+        if cells:
+            yield LinearSpline(column.name, tuple(counts.code(column.name, c) for c in cells))
 
 
 def quantile_cells(counts: Counts, count: int) -> list[int]:
@@ -258,34 +417,15 @@ def _quantiles(counts: Counts, parts: int) -> list[int]:
 
 def _inputs(features: FeatureMap, counts: BasisCounter) -> Iterator[Input]:
     """Yield what waves go through: numbers that vary beyond a cell, and categories."""
-    for column in features.numeric:
-        places = _quantiles(counts.cells[column.name], LEVELS)
-        levels = {place: level for level, place in reversed(list(enumerate(places)))}
-        codes = tuple(_lowest(column) + (place << _CELL_BITS) for place in sorted(levels))
-        if len(codes) > 1:
-            yield Input(column.name, codes, tuple(levels[place] for place in sorted(levels)))
+    for name in counts.cells:
+        levels = dict[int, int]()  # by cell the first quantile that falls into it
+        for level, cell in enumerate(_quantiles(counts.cells[name], LEVELS)):
+            levels.setdefault(cell, level)
+        if len(levels) > 1:
+            bends = tuple(counts.code(name, cell) for cell in levels)
+            yield Input(name, bends, tuple(levels.values()))
     for category in features.categorical:
         yield Input(category.name)
-
-
-def _all_pairs(features: FeatureMap) -> list[Pair]:
-    """Return every two columns, those first that make fewest design columns."""
-    widths = {column.name: 1 for column in features.numeric}
-    widths |= {column.name: column.size - 1 for column in features.categorical}
-    pairs = combinations(features.columns, 2)
-    return sorted(pairs, key=lambda pair: widths[pair[0]] * widths[pair[1]])
-
-
-def _known_pair(pair: Pair, features: FeatureMap, argument: str) -> Pair:
-    """Return the pair in the order of the columns; refuse a column that is not there."""
-    for name in pair:
-        if name not in features.columns:
-            raise DataError(
-                f"`{argument}` names {name!r}, which is no feature column or a constant one; "
-                "correct it"
-            )
-    left, right = sorted(pair, key=features.columns.index)
-    return left, right
 
 
 def _products(
@@ -295,16 +435,15 @@ def _products(
 
     Of two levels only those that often occur together, since a rare combination has high leverage.
     """
-    fitted, together = features.fitted, counts.pairs.get(pair)
-    left, right = (
-        [Part(name)]
-        if name in fitted.numeric
-        else [Part(name, level) for level in range(1, fitted.categorical[name].size)]
-        for name in pair
-    )
+    together = counts.pairs.get(pair)
+    sides = []
+    for name in pair:
+        column = features.by_name[name]
+        levels = [None] if isinstance(column, NumericColumn) else range(1, column.size)
+        sides.append([Part(name, level) for level in levels])
     return [
-        Interaction.of(one, other, fitted)
-        for one in left
-        for other in right
-        if together is None or together[one.level, other.level] >= min_count
+        Interaction.of(left, right, features.by_name)
+        for left in sides[0]
+        for right in sides[1]
+        if together is None or together[left.level, right.level] >= min_count
     ]

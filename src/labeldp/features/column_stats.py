@@ -27,8 +27,8 @@ from labeldp.data.columns import (
     whole_ends,
 )
 from labeldp.errors import DataError
+from labeldp.features.categories import codes_of, names_of
 from labeldp.features.columns import NumericColumn
-from labeldp.features.levels import codes_of, names_of
 from labeldp.kernels import Kernels, every_integer, kernels_for, positions
 from labeldp.passes.accumulator import PassRequirements
 

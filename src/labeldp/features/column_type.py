@@ -12,13 +12,13 @@ The same rows give the same type in any order, in any format and on any engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from labeldp.data.columns import Column
-from labeldp.features.column_stats import ColumnStatistics, Extremes, Levels, Tails
-from labeldp.features.rare_levels import MOST_CODES, merge_levels
+from labeldp.features.categories import MOST_CODES, merge_levels
+from labeldp.features.column_stats import ColumnStatistics, Extremes, Levels
 
 FEW = range(3, 13)
 """An integer column with so many distinct values is taken for a category."""
@@ -103,12 +103,7 @@ def names_a_person(name: str) -> bool:
     return not _PERSONS.isdisjoint(_words(name))
 
 
-def type_statistics(
-    columns: Iterable[Column],
-    rows: int | None,
-    format: str,
-    tail_depths: Mapping[str, int] | None = None,
-) -> ColumnStatistics:
+def type_statistics(columns: Iterable[Column], rows: int | None, format: str) -> ColumnStatistics:
     """Return what to count of columns to find their types; of undecided ones values and levels.
 
     `rows` is how many the table has, if that is known.
@@ -129,8 +124,6 @@ def type_statistics(
             hinted = named_like_a_code(name) or named_like_an_id(name)
             levels.limit = MOST_CODES if hinted else FEW[-1]
             statistics.levels[name] = levels
-    for name, depth in (tail_depths or {}).items():
-        statistics.tails[name] = Tails(name, depth)
     return statistics
 
 

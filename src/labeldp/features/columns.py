@@ -1,45 +1,35 @@
-"""Fitted columns: what a raw value becomes, as an exact integer.
+"""Numeric columns: what a number becomes, as an exact integer.
 
 A number becomes a whole multiple of a power of two, because scaling by these rounds nothing. Codes
 of a fitted column have at most 20 bits, which is what makes sums of products exact
-(`exact/gram.py`). A category becomes the number of its level.
+(`exact/gram.py`). Categories are in `categories.py`.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.data.columns import NULL_WORDS, to_float
+from labeldp.data.columns import to_float
 from labeldp.errors import DataError
-from labeldp.features.levels import (
-    Spellings,
-    names_of,
-    nearest_number,
-    other_spelling,
-    whole_number,
-)
 from labeldp.io_util import (
     Check,
+    check_fields,
     is_count,
     is_flag,
     is_number,
     is_positive,
     is_text,
     is_whole,
-    list_of,
 )
-from labeldp.kernels import UNBOUNDED, Kernels, Positions
+from labeldp.kernels import UNBOUNDED, Kernels
 
-OTHER = "(other)"
-MISSING = "(missing)"
 LARGEST_CODE = 2**19
 """Codes of a fitted column span at most so many."""
 _EXACT = 2**52
@@ -226,122 +216,6 @@ def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.copysign(log, values)
 
 
-@dataclass(frozen=True)
-class CategoricalColumn:
-    """A category: one code per kept level, then one for missing, then one for all others.
-
-    `missing` says where nulls go: a level of their "own", with the "other" levels, or "none"
-    when the fitted rows had no nulls. Where the others are too few for a code they count as the
-    level `rest`; with `nearest` levels are whole numbers, and any other counts as the nearest.
-    """
-
-    name: str
-    levels: tuple[str, ...]
-    missing: Literal["own", "other", "none"]
-    other: bool
-    rest: str | None = None
-    nearest: bool = False
-
-    @property
-    def size(self) -> int:
-        """Number of codes, and of design columns."""
-        return len(self.labels)
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """The levels as shown, all different; a level named like a special one is quoted."""
-        special = ([MISSING] if self.missing == "own" else []) + ([OTHER] if self.other else [])
-        return (*map(_quoted, self.levels), *special)
-
-    @cached_property
-    def design_columns(self) -> tuple[DesignColumn, ...]:
-        """One column for every code."""
-        owners = frozenset([self.name])
-        return tuple(DesignColumn(f"{self.name}={label}", owners) for label in self.labels)
-
-    def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
-        """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
-        index = self._index
-        codes = [
-            index[name] if name in index else self._code(name)
-            for name in (*names_of(dictionary), None)
-        ]
-        return np.array(codes, dtype=np.int32)
-
-    def check_known(
-        self, dictionary: pa.Array, positions: Positions, codes: NDArray[np.int32]
-    ) -> None:
-        """Refuse rows of unknown levels; a dictionary may hold some that no row has."""
-        if codes.min(initial=0) >= 0:
-            return
-        place = int(positions[int(np.argmin(codes))])
-        level = (*names_of(dictionary.slice(place, 1)), None)[0]  # null is past the end
-        shown = "a missing value" if level is None else f"level {level[:40]!r}"
-        raise DataError(
-            f"column {self.name!r} has {shown}, which the fitted rows did not have; remove those "
-            f"rows, or fit with a `min_count` that leaves a level for others"
-        )
-
-    @cached_property
-    def _index(self) -> dict[str | None, int]:
-        return {level: code for code, level in enumerate(self.levels)}
-
-    def _code(self, level: str | None) -> int:
-        """Return the code of a value that is not spelt as a level is, −1 if there is none."""
-        rest = self._index.get(self.rest, self.size - 1 if self.other else -1)
-        if level is None or level in NULL_WORDS:
-            return len(self.levels) if self.missing == "own" else rest
-        spelt = other_spelling(level) or level
-        if spelt in self._index:
-            return self._index[spelt]
-        number = whole_number(spelt) if self.nearest else None
-        if number is not None:
-            return self._index[str(nearest_number(self._numbers, number))]
-        return self._index.get(self._spellings.level_of(level), rest)
-
-    @cached_property
-    def _numbers(self) -> list[int]:
-        return sorted(map(int, self.levels))
-
-    @cached_property
-    def _spellings(self) -> Spellings:
-        return Spellings(self.levels)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values; `rest` and `nearest` only where there is one."""
-        entry = asdict(self) | {"levels": list(self.levels)}
-        return {n: value for n, value in entry.items() if n not in _CATEGORICAL_LATER or value}
-
-    @classmethod
-    def from_json(cls, entry: Any) -> CategoricalColumn:
-        """Read what `to_json` wrote, strictly."""
-        what = "features: a categorical column"
-        check_fields(entry, _CATEGORICAL, what, _CATEGORICAL_LATER)
-        levels = entry["levels"]
-        if entry.get("rest") not in (*levels, None):
-            raise DataError(f"{what} has a malformed 'rest'; restore the original file")
-        if entry.get("nearest") and (not levels or None in map(whole_number, levels)):
-            raise DataError(f"{what} has a malformed 'nearest'; restore the original file")
-        return cls(**{**entry, "levels": tuple(levels)})
-
-
-def _quoted(level: str) -> str:
-    special = level in (OTHER, MISSING) or level.startswith('"')
-    return json.dumps(level, ensure_ascii=False) if special else level
-
-
-def check_fields(
-    entry: Any, checks: dict[str, Check], what: str, optional: dict[str, Check] | None = None
-) -> None:
-    """Refuse what was read from JSON if a field is missing, unknown or malformed."""
-    every = checks | (optional or {})
-    if not isinstance(entry, dict) or not set(checks) <= set(entry) <= set(every):
-        raise DataError(f"{what} has missing or unknown fields; restore the original file")
-    for name, check in every.items():
-        if name in entry and not check(entry[name]):
-            raise DataError(f"{what} has a malformed {name!r}; restore the original file")
-
-
 _NUMERIC: dict[str, Check] = {
     "name": is_text,
     "exponent": lambda value: is_whole(value) and abs(value) <= 1000,
@@ -355,13 +229,3 @@ _NUMERIC: dict[str, Check] = {
 }
 _NUMERIC_LATER: dict[str, Check] = {"winsorised": is_flag, "log": is_flag}
 """Fields that files written before do not have."""
-_CATEGORICAL: dict[str, Check] = {
-    "name": is_text,
-    "levels": lambda value: list_of(is_text)(value) and value == sorted(set(value)),
-    "missing": lambda value: value in ("own", "other", "none"),
-    "other": is_flag,
-}
-_CATEGORICAL_LATER: dict[str, Check] = {"rest": is_text, "nearest": is_flag}
-
-assert set(_NUMERIC | _NUMERIC_LATER) == {field.name for field in fields(NumericColumn)}
-assert set(_CATEGORICAL | _CATEGORICAL_LATER) == {field.name for field in fields(CategoricalColumn)}

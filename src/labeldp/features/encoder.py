@@ -3,12 +3,19 @@
 Each distinct level is looked up once per dictionary, narrow integers by a table. `Encoded` rows
 are exact integers; `Packed` ones are how rows are kept in memory between passes. `ChosenRows`
 encodes some rows by number.
+
+Categories are merged into a few joint codes (`JointCategoryCodes`), so that a row is counted only a
+few times: seven categories have 21 pairs; merged into three groups they have 3. What the Gram
+matrix needs of each pair of categories is a margin of the group tables, taken once at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb, prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -25,10 +32,9 @@ from labeldp.arrow_util import (
 from labeldp.data.columns import is_narrow
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
-from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.joint_codes import JointCategoryCodes
-from labeldp.features.levels import codes_of
-from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions
+from labeldp.features.categories import CategoricalColumn, codes_of
+from labeldp.features.columns import NumericColumn
+from labeldp.kernels import Codes, Kernels, Positions, Scratch, code_kind, every_integer, positions
 from labeldp.passes.accumulator import Labels, PassRequirements
 
 if TYPE_CHECKING:
@@ -36,6 +42,136 @@ if TYPE_CHECKING:
 
 _CODE_BYTES = 4
 _MISSING_CODE = -(2**31)
+_MOST_CODES = 2500
+"""Codes of a merged group, at most."""
+_MOST_CELLS = 1 << 23
+"""Cells of all tables between groups, at most: every thread has its own."""
+_NEAR_CELLS = 1 << 16
+"""About what the processor's cache holds: so many more cells cost as much as one more table."""
+
+
+@dataclass(frozen=True)
+class JointCategoryCodes:
+    """Which categories share a code. Positions in `groups` are those of the categories."""
+
+    sizes: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> JointCategoryCodes:
+        """Merge the smallest first: few tables, but small ones.
+
+        Where not even two categories may be merged, the tables are those of the Gram matrix.
+        """
+        limits = [_MOST_CODES >> halved for halved in range(_MOST_CODES.bit_length())]
+        groupings = dict.fromkeys(_merged(sizes, limit) for limit in limits)
+        choices = [cls(tuple(sizes), groups) for groups in groupings]
+        fitting = [choice for choice in choices if choice.cells <= _MOST_CELLS]
+        # The cost of counting a row, in tables.
+        return min(
+            fitting or choices[-1:],
+            key=lambda choice: comb(len(choice.groups), 2) + choice.cells / _NEAR_CELLS,
+        )
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Levels of every member of every group."""
+        return tuple(tuple(self.sizes[member] for member in group) for group in self.groups)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Number of codes of every group."""
+        return tuple(map(prod, self.shapes))
+
+    @cached_property
+    def kinds(self) -> tuple[np.dtype[Any], ...]:
+        """Of every category: the narrowest type for the codes of its group."""
+        kinds = dict[int, np.dtype[Any]]()
+        for group, width in zip(self.groups, self.widths, strict=True):
+            kinds |= dict.fromkeys(group, code_kind(width))
+        return tuple(kinds[member] for member in range(len(self.sizes)))
+
+    @property
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Every two groups."""
+        return combinations(range(len(self.groups)), 2)
+
+    @property
+    def cells(self) -> int:
+        """Entries of all tables between two groups."""
+        return (sum(self.widths) ** 2 - sum(width * width for width in self.widths)) // 2
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Of every category: what its next level adds to the joint code of its group."""
+        strides = dict[int, int]()
+        for group, shape in zip(self.groups, self.shapes, strict=True):
+            strides |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
+        return tuple(strides[member] for member in range(len(self.sizes)))
+
+    def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
+        """Return the joint code of every group, from the level of every category."""
+        merged = []
+        for group in self.groups:
+            code = np.zeros_like(levels[group[0]])
+            for member in group:
+                code += levels[member] * self.strides[member]
+            merged.append(code)
+        return tuple(merged)
+
+    def split(self, codes: Sequence[Codes]) -> tuple[NDArray[np.int32], ...]:
+        """Return the level of every category, from the joint codes of every group."""
+        by_member = dict[int, NDArray[np.int32]]()
+        for group, joint in enumerate(codes):
+            for member, levels in self.levels(group):
+                by_member[member] = levels.astype(np.int32)[joint]
+        return tuple(by_member[member] for member in range(len(self.sizes)))
+
+    def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
+        """Return for every member of a group: the member, and its level at every joint code."""
+        places = np.unravel_index(np.arange(self.widths[group]), self.shapes[group])
+        return list(zip(self.groups[group], places, strict=True))
+
+    def margins(
+        self, group: int, table: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield sums over the last axis of `table` (one per joint code) by each member's levels."""
+        leading = table.shape[:-1]
+        whole = table.reshape(*leading, *self.shapes[group])
+        for place, member in enumerate(self.groups[group]):
+            yield member, _sum_but(whole, (*range(len(leading)), len(leading) + place))
+
+    def pair_margins(
+        self, left: int, right: int, table: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """Yield the table of every member of one group by every member of another."""
+        first = len(self.groups[left])
+        whole = table.reshape(*self.shapes[left], *self.shapes[right])
+        for place, member in enumerate(self.groups[left]):
+            for place2, member2 in enumerate(self.groups[right]):
+                yield member, member2, _sum_but(whole, (place, first + place2))
+
+    def inner_margins(
+        self, group: int, counts: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """Yield the table of every two members of a group, from the counts of its codes."""
+        whole = counts.reshape(self.shapes[group])
+        for (place, member), (place2, member2) in combinations(enumerate(self.groups[group]), 2):
+            yield member, member2, _sum_but(whole, (place, place2))
+
+
+def _merged(sizes: Sequence[int], limit: int) -> tuple[tuple[int, ...], ...]:
+    groups: list[tuple[int, tuple[int, ...]]]
+    groups = sorted((size, (place,)) for place, size in enumerate(sizes))
+    while len(groups) > 1 and groups[0][0] * groups[1][0] <= limit:
+        (size, members), (size2, members2), *rest = groups
+        groups = sorted([(size * size2, tuple(sorted(members + members2))), *rest])
+    return tuple(members for _, members in groups)
+
+
+def _sum_but(table: NDArray[Any], kept: tuple[int, ...]) -> NDArray[Any]:
+    """Sum over all axes but these."""
+    return np.asarray(table.sum(axis=tuple(set(range(table.ndim)) - set(kept)), dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -109,39 +245,59 @@ class Encoder:
     """Encodes batch after batch, for one thread: the rows it returns last until the next batch."""
 
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
-        self._width, self._joint_codes = len(features.number_columns), features.joint_codes
+        self._features, self._joint_codes = features, features.joint_codes
         self._kernels, self._scratch = kernels or Kernels(), Scratch()
         self._numbers = [_Number(column, self._kernels) for column in features.numeric]
-        self._write_terms = _term_writer(features)
-        strides, kinds = self._joint_codes.strides, self._joint_codes.kinds
-        members = zip(features.categorical, strides, kinds, strict=True)
+        members = zip(
+            features.categorical, self._joint_codes.strides, self._joint_codes.kinds, strict=True
+        )
         self._categories = [_Category(*member) for member in members]
 
     def __call__(self, batch: Rows) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
         if isinstance(batch, Packed):
-            numbers, codes, persons = batch.numbers, batch.codes, batch.persons
+            columns, codes, persons = batch.numbers, batch.codes, batch.persons
         else:
-            numbers, persons = self._numeric(batch), read_person_hashes(batch)
+            columns = tuple(_find(batch, number.column.name) for number in self._numbers)
             codes = self._encode_categories(batch, self._scratch)
-        encoded = self._scratch("numbers", (self._width, batch.num_rows), np.float64).T
-        at = 0
-        for number, column in zip(self._numbers, numbers, strict=True):
-            number.encode(column, encoded[:, at : at + 2])
+            persons = read_person_hashes(batch)
+        shape = len(self._features.number_columns), batch.num_rows
+        numbers = self._scratch("numbers", shape, np.float64).T
+        places, at = dict[str, int](), 0
+        for number, column in zip(self._numbers, columns, strict=True):
+            number.encode(column, numbers[:, at : at + 2])
+            places[number.column.name] = at
             at += len(number.column.design_columns)
-        self._write_terms(encoded, codes)
-        return Encoded(batch.num_rows, encoded, codes, self._joint_codes, persons)
+
+        def column_codes(name: str) -> NDArray[Any]:
+            if name in places:
+                return numbers[:, places[name]]
+            group, levels = self._levels[name]
+            return levels[codes[group]]
+
+        for term, derived in self._features.derived:
+            out = numbers[:, at : at + len(derived)]
+            term.write(self._features.by_name, column_codes, out)
+            at += len(derived)
+        return Encoded(batch.num_rows, numbers, codes, self._joint_codes, persons)
+
+    @cached_property
+    def _levels(self) -> dict[str, tuple[int, NDArray[np.int32]]]:
+        """Of every category: its group, and its level at every joint code of the group."""
+        return {
+            self._features.categorical[member].name: (group, levels.astype(np.int32))
+            for group in range(len(self._joint_codes.groups))
+            for member, levels in self._joint_codes.levels(group)
+        }
 
     def pack(self, batch: pa.RecordBatch) -> Packed:
         """Return the rows of a batch in a compact form, for any encoder of the same features."""
         scratch = self._scratch("packing", (2, batch.num_rows), np.float64).T
-        columns = zip(self._numbers, self._numeric(batch), strict=True)
-        numbers = tuple(number.pack(column, scratch) for number, column in columns)
+        numbers = tuple(
+            number.pack(_find(batch, number.column.name), scratch) for number in self._numbers
+        )
         codes = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
         return Packed(batch.num_rows, numbers, codes, read_person_hashes(batch))
-
-    def _numeric(self, batch: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        return tuple(_find(batch, number.column.name) for number in self._numbers)
 
     def _encode_categories(
         self, batch: pa.RecordBatch, allocate: Callable[[Any, tuple[int], Any], Codes]
@@ -157,38 +313,6 @@ class Encoder:
                 self._kernels.add_lookup(code, *other)
             codes.append(code)
         return tuple(codes)
-
-
-def _term_writer(
-    features: FeatureMap,
-) -> Callable[[NDArray[np.float64], Sequence[Codes]], None]:
-    """Return what fills the columns of the basis from those that they are made of."""
-    places, at = dict[str, int](), 0
-    for column in features.numeric:
-        places[column.name] = at
-        at += len(column.design_columns)
-    joint = features.joint_codes
-    groups = {
-        features.categorical[member].name: (group, levels.astype(np.int32))
-        for group in range(len(joint.groups))
-        for member, levels in joint.levels(group)
-    }
-    writers, fitted = [], features.fitted
-    for term, columns in features.derived:
-        writers.append((term.writer(fitted), slice(at, at + len(columns))))
-        at += len(columns)
-
-    def write(numbers: NDArray[np.float64], codes: Sequence[Codes]) -> None:
-        def codes_of(column: str) -> NDArray[Any]:
-            if column in places:
-                return numbers[:, places[column]]
-            group, levels = groups[column]
-            return levels[codes[group]]
-
-        for write_term, place in writers:
-            write_term(codes_of, numbers[:, place])
-
-    return write
 
 
 class _Number:

@@ -1,4 +1,10 @@
-"""`FeatureMap`: from raw rows to integer codes and design columns."""
+"""`FeatureMap`: from raw rows to integer codes and design columns.
+
+`raw_columns` gives the raw columns that a map reads, numbers as float64 and categories as text, the
+same whatever types a table arrives in, so that they encode to the same integers. A missing number
+is NaN, a missing category null; dates count days since 1970. `UnseenValueHandler` prepares rows
+with levels that the fitted rows did not have, or numbers outside their range.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +12,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.data.columns import NULL_WORDS
+from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
+from labeldp.data.columns import NULL_WORDS, to_float
 from labeldp.data.options import TextOptions, is_column_formats
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis, Term
-from labeldp.features.columns import CategoricalColumn, DesignColumn, NumericColumn, check_fields
-from labeldp.features.encoder import Encoded, Encoder
-from labeldp.features.joint_codes import JointCategoryCodes
-from labeldp.features.terms import FittedColumns
-from labeldp.io_util import Check, is_count, is_flag, is_text, list_of, optional
+from labeldp.features.categories import CategoricalColumn, codes_of, names_of
+from labeldp.features.columns import DesignColumn, NumericColumn
+from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
+from labeldp.io_util import Check, check_fields, is_count, is_flag, is_text, list_of, optional
 from labeldp.kernels import kernels_for
 
+Unknown = Literal["base", "missing", "error"]
+"""An unknown level counts as the one without a column of its own, as missing, or is refused."""
 INTERCEPT = "intercept"
 _BATCH = 65_536
 _FORMAT = "labeldp-features/1"
@@ -57,19 +66,16 @@ class FeatureMap:
         """Names of the raw columns that rows must have."""
         return (*(c.name for c in self.numeric), *(c.name for c in self.categorical))
 
-    @property
-    def fitted(self) -> FittedColumns:
-        """The columns by name, for terms."""
-        return FittedColumns(
-            {column.name: column for column in self.numeric},
-            {column.name: column for column in self.categorical},
-        )
+    @cached_property
+    def by_name(self) -> dict[str, NumericColumn | CategoricalColumn]:
+        """The fitted columns."""
+        columns: list[NumericColumn | CategoricalColumn] = [*self.numeric, *self.categorical]
+        return {column.name: column for column in columns}
 
     @cached_property
     def derived(self) -> tuple[tuple[Term, tuple[DesignColumn, ...]], ...]:
         """The terms of the basis, each with its design columns."""
-        fitted = self.fitted
-        return tuple((term, tuple(term.design_columns(fitted))) for term in self.basis.terms)
+        return tuple((term, tuple(term.design_columns(self.by_name))) for term in self.basis.terms)
 
     @cached_property
     def _number_columns(self) -> tuple[DesignColumn, ...]:
@@ -225,35 +231,30 @@ class FeatureMap:
         return Encoder(self)(batch)
 
     @property
-    def na(self) -> tuple[str, ...] | None:
-        """Texts that mean missing, to read further rows with; none where a level is spelt so."""
-        if any(level in NULL_WORDS for column in self.categorical for level in column.levels):
-            return ()
-        words = [word for entry in self.spelt.values() for word in entry.get("na", ())]
-        return tuple(dict.fromkeys(words)) or None
-
-    @property
     def reading(self) -> dict[str, Any]:
         """Keywords of `scan` that read further rows as the fitted ones were read."""
+        levels = [level for column in self.categorical for level in column.levels]
+        na = tuple(dict.fromkeys(w for entry in self.spelt.values() for w in entry.get("na", ())))
         return {
             "features": self.columns,
             "categorical": tuple(column.name for column in self.categorical),
             "numeric": tuple(column.name for column in self.numeric),
             "column_formats": self.spelt,
-            "na": self.na,
+            # Texts that mean missing: none where a level is spelt so.
+            "na": () if any(level in NULL_WORDS for level in levels) else na or None,
         }
 
     def batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
         """Return the raw columns of a source, a path, a batch or a frame, some rows at a time."""
         if isinstance(rows, Source):
             return rows.feature_batches(self.columns)
-        options = TextOptions(column_formats=self.spelt, na=self.na)
+        names = self.reading
+        options = TextOptions(column_formats=self.spelt, na=names["na"])
         reader = open_table(rows, options, named=self.columns)
         missing = [name for name in self.columns if name not in reader.stored_schema.names]
         if missing:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
-        names = self.reading
         ready = reader.prepared(self.columns, options, names["numeric"], names["categorical"])
         return ready.batches(self.columns, _BATCH)
 
@@ -368,3 +369,97 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
         taken.add(fresh)
         result.append(fresh)
     return tuple(result)
+
+
+def raw_schema(features: FeatureMap) -> pa.Schema:
+    """Return the schema of the columns that a feature map reads."""
+    numbers = [pa.field(column.name, pa.float64(), nullable=False) for column in features.numeric]
+    return pa.schema([*numbers, *(pa.field(c.name, pa.string()) for c in features.categorical)])
+
+
+def raw_columns(features: FeatureMap, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return those columns of a batch; one NaN and one zero, whatever their bits were."""
+    columns = []
+    for numeric in features.numeric:
+        values = to_float(batch.column(numeric.name), numeric.name) + 0.0
+        values[np.isnan(values)] = np.nan
+        columns.append(arrow_numbers(values))
+    for categorical in features.categorical:
+        dictionary, places = codes_of(batch.column(categorical.name))
+        columns.append(_texts([*names_of(dictionary), None], places))
+    return pa.RecordBatch.from_arrays(columns, schema=raw_schema(features))
+
+
+def _texts(names: list[str | None], places: NDArray[Any]) -> pa.Array:
+    """Return names at these places as text; None is null."""
+    texts = arrow_words([name or "" for name in names], pa.string()).take(arrow_numbers(places))
+    absent = np.array([name is None for name in names])[places]
+    if not absent.any():
+        return texts
+    nulls = arrow_numbers(absent.astype(np.uint8)).cast(pa.bool_())
+    return pc.if_else(nulls, no_value(pa.string()), texts)
+
+
+@dataclass
+class UnseenValueHandler:
+    """Makes rows such as the features were fitted on, and counts what it changes, by column."""
+
+    features: FeatureMap
+    unknown: Unknown = "base"
+    unknown_levels: Counter[str] = field(default_factory=Counter)
+    outside_range: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        if self.unknown not in get_args(Unknown):
+            raise InputError(
+                f"`unknown` must be {', '.join(get_args(Unknown))}, not {self.unknown!r}"
+            )
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with numbers in their ranges and no level that is unknown."""
+        for column in self.features.numeric:
+            at = batch.schema.get_field_index(column.name)
+            values = to_float(batch.column(at), column.name)
+            outside = int(np.sum((values < column.low) | (values > column.high)))
+            if outside:
+                self.outside_range[column.name] += outside
+                within = arrow_numbers(np.clip(values, column.low, column.high))
+                batch = batch.set_column(at, column.name, within)
+        if self.unknown == "error":
+            return batch
+        for category, block in zip(
+            self.features.categorical, self.features.category_blocks, strict=True
+        ):
+            at = batch.schema.get_field_index(category.name)
+            dictionary, places = codes_of(batch.column(at))
+            codes = category.table(dictionary)
+            strange = int(np.sum(codes[places] < 0))
+            if strange:
+                self.unknown_levels[category.name] += strange
+                replacement = self._replacement(category, block)
+                named = zip((*names_of(dictionary), None), codes, strict=True)
+                names = [replacement if code < 0 else name for name, code in named]
+                batch = batch.set_column(at, category.name, _texts(names, places))
+        return batch
+
+    def taken_as(self, name: str) -> Unknown:
+        """Return what unknown levels count as: there may be no missing one to count as."""
+        without = {each.name for each in self.features.categorical if each.missing == "none"}
+        return "missing" if self.unknown == "missing" and name not in without else "base"
+
+    def _replacement(self, column: CategoricalColumn, block: slice) -> str | None:
+        """Return the level that stands for unknown ones: the base is the one that was pruned."""
+        if self.taken_as(column.name) == "missing":
+            return None
+        pruned = np.flatnonzero(self.features.kept_places[block] < 0)
+        base = int(pruned[0]) if len(pruned) and pruned[0] < len(column.levels) else 0
+        return column.levels[base]
+
+    def notes(self) -> Iterator[str]:
+        """Yield what was changed, with counts."""
+        for name, count in self.unknown_levels.items():
+            taken = self.taken_as(name)
+            why = "" if taken == self.unknown else ": none was missing in the fitted rows"
+            yield f"{name}: {count:,} rows have a level not seen before, taken as {taken}{why}"
+        for name, count in self.outside_range.items():
+            yield f"{name}: {count:,} numbers outside the public range, taken as its nearest end"

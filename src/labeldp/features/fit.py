@@ -1,34 +1,52 @@
 """`fit_features`: choose grids, levels and names from the features alone.
 
     1. one pass: extremes, level counts and tails of every column           -> type_statistics
-    2. column types: numbers, categories or ids                             -> _keep_typed
+    2. column types: numbers, categories or ids                             -> infer_column_type
     3. numbers: clip at public quantiles, choose grids; one pass sums codes -> _fit_numbers
-    4. categories: merge rare levels                                        -> _fit_categories
+    4. categories: merge rare levels                                        -> merge_levels
     5. one more pass if a basis is asked for                                -> with_basis
 
 Every statistic is an exact sum, an order statistic or a count, so the map is the same bytes for
 any batch size, file layout or thread count.
+
+Numbers are clipped at public quantiles (theory §9, "Winsorise first"), which costs no privacy and
+reduces leverage. The lower end of a column of n numbers is the one that ⌊share·n⌋ others do not
+exceed, the upper end its mirror image: both occur in the table, whatever the order of rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
-from labeldp.data.columns import MOST_COLUMNS, Column, check_breadth
+from labeldp.data.columns import MOST_COLUMNS, check_breadth
 from labeldp.data.source import Source
-from labeldp.errors import DataError, at_least
+from labeldp.errors import DataError, at_least, end_share
 from labeldp.features import notes as forms
 from labeldp.features.basis import LINEAR, PAIR_COLUMNS, BasisSpec, with_basis
-from labeldp.features.column_stats import ColumnStatistics, Extremes, Levels, Sums, Tails
+from labeldp.features.categories import CategoricalColumn, merge_levels
+from labeldp.features.column_stats import ColumnStatistics, Extremes, Sums, Tails
 from labeldp.features.column_type import infer_column_type, type_statistics
-from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.columns import NumericColumn, entering
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
-from labeldp.features.rare_levels import merge_levels
-from labeldp.features.winsor import OTHERS, Winsor, winsor_notes
 from labeldp.passes.accumulator import RunPass, run_in_order
+
+DEFAULT_SHARE = 0.001
+"""The share that is clipped where none is asked for, at ends that reach far beyond it."""
+OTHERS = "*"
+"""In place of a column: all that are not named."""
+_FAR = 3
+"""So many times the width between the quantiles. Where a label follows a tail in a line, as
+arrival follows departure delays, to clip it costs more than its leverage does; measured on real
+tables, this keeps such tails and nearly all of what clipping gains where it gains much."""
+_DEEPEST = 1 << 14
+"""So many numbers beyond an end are looked for at most where no share is asked for: of more than
+16 million rows it is less than DEFAULT_SHARE of them, and tails take bounded memory however many
+rows there are (on a cluster each of 512 tasks sends them)."""
+_CLIPPED_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -38,8 +56,27 @@ class _NumberOptions:
     intercept: bool
     indicators: bool
     standardise: bool
-    winsor: Winsor
+    shares: Mapping[str, float]
+    """Of a column's numbers, clipped at either end; under OTHERS for those not named."""
     log: frozenset[str]
+
+    def share(self, name: str) -> float | None:
+        return self.shares.get(name, self.shares.get(OTHERS))
+
+    def beyond(self, name: str, numbers: int) -> int:
+        """Return how many of a column's numbers may lie beyond either end.
+
+        Shares are taken as they are written: 0.3 of ten are three.
+        """
+        share = self.share(name)
+        asked = DEFAULT_SHARE if share is None else share
+        count = math.floor(Fraction(repr(float(asked))) * numbers)
+        return min(count, _DEEPEST) if share is None else count
+
+    def tails(self, numbers: Mapping[str, int]) -> dict[str, Tails]:
+        """Return accumulators of the tails that must be known of columns with so many numbers."""
+        beyond = {name: self.beyond(name, count) for name, count in numbers.items()}
+        return {name: Tails(name, count + 1) for name, count in beyond.items() if count}
 
 
 def fit_features(
@@ -103,125 +140,147 @@ def fit_features(
         source, spec = model.narrowed(source), model.basis_spec(interaction_columns)
         intercept, log = model.intercept, model.log
     run_pass = run_pass or run_in_order
-    options = _NumberOptions(intercept, indicators, standardise, Winsor.of(winsor), frozenset(log))
-    _check_names("winsor", options.winsor.shares.keys() - {OTHERS}, source)
-    _check_names("log", log, source)
+    shares = dict(winsor) if isinstance(winsor, Mapping) else {}
+    if winsor is not None and not isinstance(winsor, Mapping):
+        shares = {OTHERS: winsor}
+    for share in shares.values():
+        end_share(winsor=share)
+    options = _NumberOptions(intercept, indicators, standardise, shares, frozenset(log))
+    kinds = {column.name: column.kind for column in source.columns}
+    for option, names in (("winsor", shares.keys() - {OTHERS}), ("log", log)):
+        for name in names:
+            if kinds.get(name, "categorical") == "categorical":
+                remedy = "a category; declare it `numeric` or leave it out"
+                what = remedy if name in kinds else "no feature column; correct it"
+                raise DataError(f"`{option}` names {name!r}, which is {what}")
     columns = [
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]
     check_breadth(len(columns))
+    rows, notes = source.total_rows, list[str]()
+    statistics = type_statistics(columns, rows, source.reader.format)
     # How deep tails must be known depends on the number of rows, which a CSV file does not tell.
-    rows, depths = source.total_rows, None
     if rows is not None:
         numbers = {column.name: rows for column in columns if column.kind != "categorical"}
-        depths = options.winsor.depths(numbers)
-    wanted = type_statistics(columns, rows, source.reader.format, depths)
-    stats = run_pass("levels and ranges", source, wanted)
+        statistics.tails = options.tails(numbers)
+    stats = run_pass("levels and ranges", source, statistics)
     if min_count is None:
         min_count = math.isqrt(stats.rows)
-    notes: list[str] = []
-    _keep_typed(columns, stats, min_count, notes)
+    extremes, categorical = dict[str, Extremes](), list[CategoricalColumn]()
+    category_notes = list[str]()
+    for column in columns:
+        name, levels = column.name, stats.levels.get(column.name)
+        inferred = infer_column_type(column, stats.extremes.get(name), levels, min_count)
+        if inferred.kind == "number":
+            extremes[name] = stats.extremes[name]
+        elif inferred.kind == "id":
+            option = "numeric" if name in stats.extremes else "categorical"
+            notes.append(forms.LEFT_OUT.format(name=name, id=inferred.why, option=option))
+        else:
+            if column.undecided:
+                notes.append(forms.CODES.format(name=name, codes=inferred.why))
+            stats.levels[name].check_limit()
+            category = merge_levels(name, stats.levels[name].counts, min_count, category_notes)
+            if category.size > 1:
+                categorical.append(category)
+            else:
+                category_notes.append(forms.ONE_LEVEL.format(name=name))
     tails = None if rows is None else stats.tails
-    numeric = _fit_numbers(source, stats.extremes, tails, options, notes, run_pass)
-    categorical = _fit_categories(source, stats.levels, min_count, notes)
+    numeric = _fit_numbers(source, extremes, tails, options, notes, run_pass)
     if not numeric and not categorical:
         raise DataError("every feature column is constant or an id; name columns that vary")
+    notes += category_notes
     features = FeatureMap(stats.rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
     spelt = {n: words for n, words in source.column_formats.items() if n in features.columns}
     features = with_basis(replace(features, spelt=spelt), spec, source, run_pass, min_count)
-    _check_width(features)
+    if features.width > MOST_COLUMNS:
+        biggest = sorted(((c.size, c.name) for c in features.categorical), reverse=True)[:3]
+        shown = ", ".join(f"{name!r} ({size})" for size, name in biggest) or "the numeric columns"
+        raise DataError(
+            f"the features make {features.width} design columns, more than {MOST_COLUMNS}; most "
+            f"come from {shown}: raise `min_count` or drop columns"
+        )
     return features
-
-
-def _check_names(option: str, names: Iterable[str], source: Source) -> None:
-    """Refuse names that are of no feature, or of a category."""
-    kinds = {column.name: column.kind for column in source.columns}
-    for name in names:
-        if name not in kinds:
-            raise DataError(f"`{option}` names {name!r}, which is no feature column; correct it")
-        if kinds[name] == "categorical":
-            raise DataError(
-                f"`{option}` names {name!r}, which is a category; declare it `numeric` or leave "
-                f"it out"
-            )
-
-
-def _keep_typed(
-    columns: Iterable[Column], stats: ColumnStatistics, min_count: int, notes: list[str]
-) -> None:
-    """Leave every column in `stats.extremes` or `stats.levels` by its type, ids in neither."""
-    extremes, levels = stats.extremes, stats.levels
-    for column in columns:
-        name = column.name
-        inferred = infer_column_type(column, extremes.get(name), levels.get(name), min_count)
-        option = "numeric" if name in extremes else "categorical"
-        if inferred.kind != "number":
-            extremes.pop(name, None)
-        if inferred.kind != "category":
-            levels.pop(name, None)
-        if inferred.kind == "id":
-            notes.append(forms.LEFT_OUT.format(name=name, id=inferred.why, option=option))
-        elif inferred.kind == "category" and column.undecided:
-            notes.append(forms.CODES.format(name=name, codes=inferred.why))
 
 
 def _fit_numbers(
     source: Source,
-    extremes: dict[str, Extremes],
-    tails: dict[str, Tails] | None,
+    extremes: Mapping[str, Extremes],
+    tails: Mapping[str, Tails] | None,
     options: _NumberOptions,
     notes: list[str],
     run_pass: RunPass,
 ) -> list[NumericColumn]:
     """Clip and choose grids, then centre and scale by the sums of codes, which take a pass."""
-    varying = {
-        name: each for name, each in extremes.items() if not _is_constant(each, options, notes)
-    }
+    varying = dict[str, Extremes]()
+    for name, each in extremes.items():
+        indicator = options.indicators and each.missing > 0
+        if each.numbers == 0:
+            notes.append(forms.EMPTY.format(name=name))
+        # Without an intercept a constant column other than 0 carries something.
+        elif each.low < each.high or indicator or (not options.intercept and each.low != 0):
+            varying[name] = each
+        else:
+            notes.append(forms.CONSTANT.format(name=name))
     if not varying:
         return []
     format = source.reader.format
     if tails is None:
-        depths = options.winsor.depths({name: each.numbers for name, each in varying.items()})
-        wanted = {name: Tails(name, depth) for name, depth in depths.items()}
-        tails = {}
-        if wanted:
-            deep = ColumnStatistics(tuple(wanted), format, tails=wanted)
+        tails = options.tails({name: each.numbers for name, each in varying.items()})
+        if tails:
+            deep = ColumnStatistics(tuple(tails), format, tails=dict(tails))
             tails = run_pass("tails", source, deep).tails
-    ranges = {
-        name: options.winsor.range(each, tails, name in options.log)
-        for name, each in varying.items()
-    }
-    notes.extend(winsor_notes(ranges, varying))
-    empty = {}
-    for name, ends in ranges.items():
+    sums, clipped = dict[str, Sums](), list[tuple[float, forms.ClippedColumn]]()
+    for name, each in varying.items():
+        low, high, moved = _clip(each, tails.get(name), options)
         column = NumericColumn.with_grid(
             name,
-            ends.low,
-            ends.high,
+            low,
+            high,
             centred=options.intercept,
             log=name in options.log,
-            winsorised=ends.winsorised,
-            missing=varying[name].missing,
-            indicator=options.indicators and varying[name].missing > 0,
+            winsorised=moved is not None,
+            missing=each.missing,
+            indicator=options.indicators and each.missing > 0,
         )
-        empty[name] = Sums(column)
-    sums = run_pass(
-        "numeric grids", source, ColumnStatistics(tuple(empty), format, sums=empty)
-    ).sums
+        sums[name] = Sums(column)
+        if moved:
+            clipped.append(((high - low) / (each.high - each.low), (name, low, high, moved)))
+    if clipped:  # those are named whose range shrank most
+        shown = [each for _, each in sorted(clipped)[:_CLIPPED_SHOWN]]
+        notes.append(forms.winsor_note(shown, len(clipped) - len(shown)))
+    statistics = ColumnStatistics(tuple(sums), format, sums=sums)
+    sums = run_pass("numeric grids", source, statistics).sums
     return [_centred(sums[name], options, notes) for name in varying]
 
 
-def _is_constant(extremes: Extremes, options: _NumberOptions, notes: list[str]) -> bool:
-    """Return whether a column carries nothing; without an intercept a constant but 0 does."""
-    if extremes.numbers == 0:
-        notes.append(forms.EMPTY.format(name=extremes.name))
-        return True
-    has_indicator = options.indicators and extremes.missing > 0
-    varies = extremes.low < extremes.high
-    if varies or has_indicator or (not options.intercept and extremes.low != 0):
-        return False
-    notes.append(forms.CONSTANT.format(name=extremes.name))
-    return True
+def _clip(
+    extremes: Extremes, tails: Tails | None, options: _NumberOptions
+) -> tuple[float, float, int | None]:
+    """Return the ends of a column's range and how many numbers lie beyond; None: not clipped.
+
+    A share that is asked for holds as it is. Where none is, only ends that reach far beyond their
+    quantile are moved: a column without outliers stays as it is.
+    """
+    name, whole = extremes.name, (extremes.low, extremes.high, None)
+    beyond = options.beyond(name, extremes.numbers)
+    if not beyond or tails is None:
+        return whole
+    least, most = tails.sorted()
+    low, high = float(least[beyond]), float(most[beyond])
+    # If both quantiles are one number, nearly all rows have it, and the others are what counts.
+    if low == high:
+        return whole
+    if options.share(name) is None:
+        ends = extremes.low, low, high, extremes.high
+        lowest, first, last, highest = (entering(end, name in options.log) for end in ends)
+        if first - lowest <= _FAR * (last - first):
+            low = extremes.low
+        if highest - last <= _FAR * (last - first):
+            high = extremes.high
+        if (low, high) == (extremes.low, extremes.high):
+            return whole
+    return low, high, int((least < low).sum() + (most > high).sum())
 
 
 def _centred(sums: Sums, options: _NumberOptions, notes: list[str]) -> NumericColumn:
@@ -235,30 +294,3 @@ def _centred(sums: Sums, options: _NumberOptions, notes: list[str]) -> NumericCo
         notes.append(forms.OUTLIERS.format(name=column.name, width=width, spread=shown))
     scale = 1.0 / spread if options.standardise and spread > 0 else column.step
     return replace(column, centre=centre, fill=mean - centre, scale=scale)
-
-
-def _fit_categories(
-    source: Source, levels: dict[str, Levels], min_count: int, notes: list[str]
-) -> list[CategoricalColumn]:
-    columns = []
-    for name in source.names:
-        if name not in levels:
-            continue
-        levels[name].check_limit()
-        column = merge_levels(name, levels[name].counts, min_count, notes)
-        if column.size > 1:
-            columns.append(column)
-        else:
-            notes.append(forms.ONE_LEVEL.format(name=name))
-    return columns
-
-
-def _check_width(features: FeatureMap) -> None:
-    if features.width <= MOST_COLUMNS:
-        return
-    biggest = sorted(((c.size, c.name) for c in features.categorical), reverse=True)[:3]
-    shown = ", ".join(f"{name!r} ({size})" for size, name in biggest) or "the numeric columns"
-    raise DataError(
-        f"the features make {features.width} design columns, more than {MOST_COLUMNS}; most come "
-        f"from {shown}: raise `min_count` or drop columns"
-    )

@@ -75,8 +75,12 @@ def _pattern(form: str) -> re.Pattern[str]:
 _CLIPPED = "winsorised at public quantiles: ", "; `winsor=0` to change that"
 
 
-def winsor_note(columns: Sequence[tuple[str, float, float, int]], more: int) -> str:
-    """Return one line for all clipped columns: name, ends and rows of each; and how many more."""
+ClippedColumn = tuple[str, float, float, int]
+"""Name, ends, and how many rows were beyond them."""
+
+
+def winsor_note(columns: Sequence[ClippedColumn], more: int) -> str:
+    """Return one line for all clipped columns; `more` are not named."""
     shown = [f"{_ends(name, low, high)} ({rows} rows)" for name, low, high, rows in columns]
     shown += [f"{more} more columns"] if more else []
     return ", ".join(shown).join(_CLIPPED)

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import cycle
 from typing import Any
 
@@ -29,9 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features.columns import DesignColumn, check_fields
-from labeldp.features.terms import CodesOf, FittedColumns, Numbers, Writer, rises
-from labeldp.io_util import Check, is_positive, is_text, is_whole
+from labeldp.features.categories import CategoricalColumn
+from labeldp.features.columns import DesignColumn, NumericColumn
+from labeldp.io_util import Check, check_fields, is_positive, is_text, is_whole, list_of
+
+Numbers = NDArray[np.float64]
+Columns = Mapping[str, NumericColumn | CategoricalColumn]
+"""The fitted columns that terms are made of, by name."""
+CodesOf = Callable[[str], NDArray[Any]]
+"""Returns the codes of some rows in a column: of a number, or of the levels of a category."""
 
 SEED = "1"
 WIDTH = 2.0
@@ -112,58 +118,60 @@ class RandomFourierFeatures:
     def owners(self) -> frozenset[str]:
         return frozenset(each.column for each in self.inputs)
 
-    def design_columns(self, fitted: FittedColumns) -> list[DesignColumn]:
-        self._sizes(fitted)  # refuses columns that are not there
+    def design_columns(self, columns: Columns) -> list[DesignColumn]:
+        self.sizes(columns)  # refuses columns that are not there
         owners, scale, reach = self.owners, math.sqrt(2) / AMPLITUDE, float(AMPLITUDE)
         return [
             DesignColumn(f"wave {number}", owners, scale, scale, reach=reach, degree=2)
             for number in range(1, self.count + 1)
         ]
 
-    def writer(self, fitted: FittedColumns) -> Writer:
-        waves = [
-            (np.uint64(phase), [np.array(by, np.uint64) for by in multipliers])
-            for phase, multipliers in self.draws(fitted)
+    def write(self, columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
+        """Write the codes of the design columns into an array."""
+        values = [
+            each.shares(codes_of(each.column)).view(np.uint64)
+            if each.bends
+            else codes_of(each.column)
+            for each in self.inputs
         ]
+        phase = np.empty(len(out), np.uint64)
+        for wave, (first, multipliers) in enumerate(self.draws(self.sizes(columns))):
+            phase[:] = first
+            for each, value, by in zip(self.inputs, values, multipliers, strict=True):
+                if by.any():  # a wave goes through two columns
+                    phase += value * by[0] if each.bends else by[value]
+            out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
 
-        def write(codes_of: CodesOf, out: Numbers) -> None:
-            values = [codes_of(each.column) for each in self.inputs]
-            values = [
-                each.shares(codes).view(np.uint64) if each.bends else codes
-                for each, codes in zip(self.inputs, values, strict=True)
-            ]
-            phase = np.empty(len(out), np.uint64)
-            for wave, (first, multipliers) in enumerate(waves):
-                phase[:] = first
-                for each, value, by in zip(self.inputs, values, multipliers, strict=True):
-                    if by.any():  # a wave goes through two columns
-                        phase += value * by[0] if each.bends else by[value]
-                out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
-
-        return write
-
-    def draws(self, fitted: FittedColumns) -> Iterator[tuple[int, list[list[int]]]]:
-        """Yield of every wave its first phase, and for each input what its shares are times.
+    @lru_cache(maxsize=8)  # noqa: B019
+    def draws(self, sizes: tuple[int, ...]) -> list[tuple[np.uint64, list[NDArray[np.uint64]]]]:
+        """Return of every wave its first phase, and for each input what its shares are times.
 
         A category has one number for each level instead. Inputs that it does not go through have 0.
+        `sizes` says how many random numbers each input takes.
         """
-        sizes, unit = self._sizes(fitted), Fraction(self.turns) * 2**48
+        unit = Fraction(self.turns) * 2**48
         # Shares run to 2**16·LEVELS evenly, which has the deviation of that over √12.
         units = [unit * _ROOT_12 / (LEVELS << 16) if each.bends else unit for each in self.inputs]
-        drawn = _random(self.seed, self.count, sum(sizes))
-        pairs = cycle(column_pairs(len(sizes)))
-        for there, (normals, phase) in zip(pairs, drawn, strict=False):
+        random = _random(self.seed, self.count, sum(sizes))
+        waves = []
+        for pair, (normals, phase) in zip(cycle(column_pairs(len(sizes))), random, strict=False):
             rest, multipliers = iter(normals), []
             for place, (size, each) in enumerate(zip(sizes, units, strict=True)):
-                by = each if place in there else 0
-                multipliers.append([round(next(rest) * by) % 2**64 for _ in range(size)])
-            yield phase, multipliers
+                by = each if place in pair else 0
+                turns = [round(next(rest) * by) % 2**64 for _ in range(size)]
+                multipliers.append(np.array(turns, np.uint64))
+            waves.append((np.uint64(phase), multipliers))
+        return waves
 
-    def _sizes(self, fitted: FittedColumns) -> list[int]:
-        """Return how many random numbers each input takes."""
-        sizes = {name: column.size for name, column in fitted.categorical.items()}
-        numeric = dict.fromkeys(fitted.numeric, 1)
-        return [numeric[each.column] if each.bends else sizes[each.column] for each in self.inputs]
+    def sizes(self, columns: Columns) -> tuple[int, ...]:
+        """Return how many random numbers each input takes; a KeyError if it is of another type."""
+        sizes = []
+        for each in self.inputs:
+            column = columns[each.column]
+            if isinstance(column, NumericColumn) != bool(each.bends):
+                raise KeyError(each.column)
+            sizes.append(1 if isinstance(column, NumericColumn) else column.size)
+        return tuple(sizes)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -207,9 +215,14 @@ def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]
         yield (summed - _SUMMED * (2**16 - 1) // 2).tolist(), int.from_bytes(part[-8:], "little")
 
 
+def is_increasing(value: Any) -> bool:
+    """Return whether a JSON value is a list of increasing whole numbers, one at least."""
+    return list_of(is_whole)(value) and value == sorted(set(value)) and bool(value)
+
+
 _BENDS: dict[str, Check] = {
-    "bends": lambda value: rises(value) and max(map(abs, value)) <= 2**20,
-    "levels": lambda value: rises(value) and value[0] >= 0 and value[-1] <= LEVELS,
+    "bends": lambda value: is_increasing(value) and max(map(abs, value)) <= 2**20,
+    "levels": lambda value: is_increasing(value) and value[0] >= 0 and value[-1] <= LEVELS,
 }
 _WAVES: dict[str, Check] = {
     "seed": is_text,

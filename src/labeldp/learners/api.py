@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning, at_least
-from labeldp.features.raw_rows import Unknown, UnseenValueHandler
+from labeldp.features.feature_map import Unknown, UnseenValueHandler
 from labeldp.learners import bags, linear
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import (

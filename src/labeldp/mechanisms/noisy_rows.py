@@ -36,8 +36,7 @@ from labeldp.errors import DataError, InputError, PlanError
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.encoder import Encoder
-from labeldp.features.feature_map import FeatureMap
-from labeldp.features.raw_rows import raw_columns, raw_schema
+from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.mechanisms import noise_checks
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp.data.columns import Column, is_clock, is_moment, is_number, is_text, to_float
 from labeldp.data.source import Source
+from labeldp.features.categories import merge_levels
 from labeldp.features.column_stats import ColumnStatistics
 from labeldp.features.column_type import (
     FEW,
@@ -29,7 +30,6 @@ from labeldp.features.column_type import (
     surely_id,
     type_statistics,
 )
-from labeldp.features.rare_levels import merge_levels
 
 Facts = dict[str, Any]
 

@@ -30,9 +30,8 @@ from labeldp.arrow_util import column_numbers, numpy_numbers
 from labeldp.data.source import Source, scan, take_numbered
 from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
-from labeldp.features.feature_map import FeatureMap
+from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.features.notes import foreign_notes
-from labeldp.features.raw_rows import raw_columns, raw_schema
 from labeldp.io_util import check_regular_file, json_digest, path_problem, read_json
 from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanisms
 from labeldp.release.certificate import Certificate, read_about, seal

@@ -1,0 +1,438 @@
+"""Categorical columns: their levels as text, the merging of rare levels, and the codes of rows.
+
+A value has one text, whatever type its column arrives in. A level needs `min_count` rows to have a
+design column: rare levels have high leverage, which costs privacy. Levels that have them are never
+merged for the sake of others.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.arrow_util import arrow_numbers, integer_kind, numpy_numbers
+from labeldp.data.columns import NULL_WORDS, is_clock, is_moment
+from labeldp.errors import DataError
+from labeldp.features import notes as forms
+from labeldp.features.columns import DesignColumn
+from labeldp.io_util import Check, check_fields, is_flag, is_text, list_of
+from labeldp.kernels import Positions, positions
+
+Counts = Counter[str | None]
+Form = Callable[[str], str | None]
+Missing = Literal["own", "other", "none"]
+
+OTHER = "(other)"
+MISSING = "(missing)"
+MOST_CODES = 4096
+"""Whole numbers are counted up to so many where a name hints at codes; no category has more."""
+_FEWEST_ON_A_SCALE = 4
+"""Fewer whole numbers are names rather than a scale with neighbours."""
+_SELDOM = 10
+"""A spelling with so many times the rows of another is the proper one."""
+_WORD = 4
+"""Letters from which capitals make no other word: AA, Aa and aa may be three things."""
+_ACCENTS = re.compile("[\u0300-\u036f]")
+"""Those of Latin, Greek and Cyrillic letters, once they stand alone."""
+_NO_OF = {"yes": "no", "y": "n", "true": "false", "t": "f", "1": "0", "on": "off"}
+_OPPOSITES = _NO_OF | {no: yes for yes, no in _NO_OF.items()}
+
+
+def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
+    """Return a dictionary and, per row, the position in it; null is the position past the end."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    indices = array.indices
+    if indices.null_count:
+        past = len(array.dictionary)
+        if past > np.iinfo(integer_kind(indices.type)).max:
+            indices = indices.cast(pa.int64())
+        end = arrow_numbers(np.array([past], integer_kind(indices.type)))[0]
+        indices = pc.fill_null(indices, end)
+    return array.dictionary, positions(numpy_numbers(indices))
+
+
+def names_of(dictionary: pa.Array) -> list[str | None]:
+    """Return the text of every value of a dictionary; None where the value means missing."""
+    if is_moment(dictionary.type):
+        return [text and _date(text) for text in dictionary.cast(pa.string()).to_pylist()]
+    if is_clock(dictionary.type):
+        return [None if value is None else str(value) for value in dictionary.to_pylist()]
+    return [_level_name(value) for value in dictionary.to_pylist()]
+
+
+def _date(text: str) -> str:
+    """Drop what a finer unit adds: fractions of zero, then midnight."""
+    text = text.rstrip("Z")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text.removesuffix(" 00:00:00")
+
+
+def _level_name(value: Any) -> str | None:
+    """Return the one text of a value: 3, 3.0 and Decimal("3.00") are all "3"; NaN is missing."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    try:
+        number = value if isinstance(value, Decimal) else float(value)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"a category holds a value of type {type(value).__name__}, which is neither text nor a "
+            f"number; turn its column into text first"
+        ) from None
+    if math.isnan(number):
+        return None
+    whole = math.isfinite(number) and number == int(number)
+    return str(int(number)) if whole else repr(float(number))
+
+
+def _typed_text(text: str) -> str:
+    """Return how a text is spelt if it is a number or truth value: "3.0" as "3"."""
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    if text.strip()[:1] not in "0123456789+-.":  # most unknown levels; saves the exception
+        return text
+    try:
+        return _level_name(float(text)) or text
+    except ValueError:
+        return text
+
+
+def _whole_number(text: str) -> int | None:
+    """Return the whole number that a level is the name of: 7 of "7", but None of "007"."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
+        return None
+    return int(text) if str(int(text)) == text else None
+
+
+def _nearest(numbers: Sequence[int], number: int) -> int:
+    """Return the nearest of ascending numbers; halfway, the lower."""
+    above = bisect_left(numbers, number)
+    return min(numbers[max(0, above - 1) : above + 1], key=lambda each: abs(each - number))
+
+
+def _spaced(text: str) -> str:
+    """Return a text without repeated spaces and spaces at its ends."""
+    return " ".join(text.split())
+
+
+def _folded(text: str) -> str:
+    """Return a text without capitals, accents and repeated spaces."""
+    if not text.isascii():
+        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    return _spaced(text.casefold())
+
+
+def _yes_or_no(text: str) -> str | None:
+    """Return "yes" or "no" if a text is a word for one of them."""
+    word = _folded(text)
+    if word not in _OPPOSITES:
+        return None
+    return "yes" if word in _NO_OF else "no"
+
+
+def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
+    """Return the levels by their form; those that have none are left out."""
+    groups: dict[str, list[str]] = {}
+    for level in levels:
+        shape = None if level is None else form(level)
+        if level is not None and shape is not None:
+            groups.setdefault(shape, []).append(level)
+    return groups
+
+
+class _Spellings:
+    """Finds the level of which a text is another spelling, if it is one of a single level.
+
+    First spaces are ignored, then capitals and accents too. Where the levels are a word for yes
+    and one for no, other words for these are spellings of them.
+    """
+
+    def __init__(self, levels: Sequence[str]) -> None:
+        forms: list[Form] = [_spaced, _folded]
+        if len(levels) == len(_grouped(levels, _yes_or_no)) == 2:
+            forms.append(_yes_or_no)
+        self._groups = [(form, _grouped(levels, form)) for form in forms]
+
+    def level_of(self, text: str) -> str | None:
+        for form, groups in self._groups:
+            levels = groups.get(form(text) or "", [])
+            if len(levels) == 1:
+                return levels[0]
+        return None
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A category: one code per kept level, then one for missing, then one for all others.
+
+    `missing` says where nulls go: a level of their "own", with the "other" levels, or "none"
+    when the fitted rows had no nulls. Where the others are too few for a code they count as the
+    level `rest`; with `nearest` levels are whole numbers, and any other counts as the nearest.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    missing: Missing
+    other: bool
+    rest: str | None = None
+    nearest: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of codes, and of design columns."""
+        return len(self.labels)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The levels as shown, all different; a level named like a special one is quoted."""
+        labels = [
+            json.dumps(level, ensure_ascii=False)
+            if level in (OTHER, MISSING) or level.startswith('"')
+            else level
+            for level in self.levels
+        ]
+        labels += [MISSING] if self.missing == "own" else []
+        labels += [OTHER] if self.other else []
+        return tuple(labels)
+
+    @cached_property
+    def design_columns(self) -> tuple[DesignColumn, ...]:
+        """One column for every code."""
+        owners = frozenset([self.name])
+        return tuple(DesignColumn(f"{self.name}={label}", owners) for label in self.labels)
+
+    def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
+        """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
+        index = self._index
+        codes = [
+            index[name] if name in index else self._code(name)
+            for name in (*names_of(dictionary), None)
+        ]
+        return np.array(codes, dtype=np.int32)
+
+    def check_known(
+        self, dictionary: pa.Array, positions: Positions, codes: NDArray[np.int32]
+    ) -> None:
+        """Refuse rows of unknown levels; a dictionary may hold some that no row has."""
+        if codes.min(initial=0) >= 0:
+            return
+        place = int(positions[int(np.argmin(codes))])
+        level = (*names_of(dictionary.slice(place, 1)), None)[0]  # null is past the end
+        shown = "a missing value" if level is None else f"level {level[:40]!r}"
+        raise DataError(
+            f"column {self.name!r} has {shown}, which the fitted rows did not have; remove those "
+            f"rows, or fit with a `min_count` that leaves a level for others"
+        )
+
+    @cached_property
+    def _index(self) -> dict[str | None, int]:
+        return {level: code for code, level in enumerate(self.levels)}
+
+    @cached_property
+    def _spellings(self) -> _Spellings:
+        return _Spellings(self.levels)
+
+    def _code(self, level: str | None) -> int:
+        """Return the code of a value that is not spelt as a level is, −1 if there is none."""
+        rest = self._index.get(self.rest, self.size - 1 if self.other else -1)
+        if level is None or level in NULL_WORDS:
+            return len(self.levels) if self.missing == "own" else rest
+        typed = _typed_text(level)
+        if typed in self._index:
+            return self._index[typed]
+        number = _whole_number(typed) if self.nearest else None
+        if number is not None:
+            return self._index[str(_nearest(sorted(map(int, self.levels)), number))]
+        return self._index.get(self._spellings.level_of(level), rest)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values; `rest` and `nearest` only where there is one."""
+        entry = asdict(self) | {"levels": list(self.levels)}
+        return {name: value for name, value in entry.items() if name in _FIELDS or value}
+
+    @classmethod
+    def from_json(cls, entry: Any) -> CategoricalColumn:
+        """Read what `to_json` wrote, strictly."""
+        what = "features: a categorical column"
+        check_fields(entry, _FIELDS, what, {"rest": is_text, "nearest": is_flag})
+        levels = entry["levels"]
+        if entry.get("rest") not in (*levels, None):
+            raise DataError(f"{what} has a malformed 'rest'; restore the original file")
+        if entry.get("nearest") and (not levels or None in map(_whole_number, levels)):
+            raise DataError(f"{what} has a malformed 'nearest'; restore the original file")
+        return cls(**{**entry, "levels": tuple(levels)})
+
+
+_FIELDS: dict[str, Check] = {
+    "name": is_text,
+    "levels": lambda value: list_of(is_text)(value) and value == sorted(set(value)),
+    "missing": lambda value: value in ("own", "other", "none"),
+    "other": is_flag,
+}
+"""Fields that every file has."""
+
+
+def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) -> CategoricalColumn:
+    """Merge levels with fewer than `min_count` rows; missing counts as a level.
+
+    Spellings of one word are one level: texts that differ in spaces or, from four signs on, in
+    capitals; shorter ones if one is ten times as frequent, for what is frequent in two spellings
+    may be two things. So are words for yes and for no, if there are no others. The other levels
+    together are "(other)"; where even that has too few rows, it is missing and the others, and
+    where missing is rare too, they count as the most frequent level, the `rest`. Of whole numbers
+    there are no others: each joins the level it is nearest to.
+    """
+    if all(level is None or _whole_number(level) is not None for level in counts):
+        column = _join_neighbours(name, counts, min_count, notes)
+        if column is not None:
+            return column
+    counts = _merge_yes_and_no(name, counts, min_count, notes)
+    respelt = _merge_spellings(counts)
+    kept = {level for level, rows in respelt.items() if rows >= min_count}
+    # Of several spellings that stayed apart, the frequent ones count, or one if all are rare.
+    for group in _several(respelt, _folded):
+        first = _most_frequent(respelt, group)
+        kept -= {level for level in group if _SELDOM * respelt[level] <= respelt[first]}
+        if not kept.intersection(group) and sum(respelt[level] for level in group) >= min_count:
+            kept.add(first)
+    levels = sorted(level for level in kept if level is not None)
+    spellings, rare = _Spellings(levels), respelt.keys() - kept
+    merged = {level for level in rare if level is None or spellings.level_of(level) is None}
+    rows = sum(respelt[level] for level in merged)
+    own, rest = None in kept, None
+    if merged and rows < min_count:
+        rest = _most_frequent(respelt, levels) if levels and not own else None
+        own = False
+    same = len(rare) - len(merged) + len(counts) - len(respelt)
+    if merged:
+        note = forms.MERGED.format(
+            name=name,
+            merged=len(merged),
+            levels=len(counts),
+            where="merged into (other)" if rest is None else f"{forms.TOO_FEW} {rest}",
+            rows=rows,
+            least=min_count,
+            spelt=f"; {same} more {forms.RESPELT}" if same else "",
+        )
+        notes.append(note)
+    elif same:
+        notes.append(forms.SPELLINGS.format(name=name, same=same, levels=len(counts)))
+    missing: Missing = "none" if None not in counts else "own" if own else "other"
+    return CategoricalColumn(
+        name, tuple(levels), missing, other=bool(merged) and rest is None, rest=rest
+    )
+
+
+def _join_neighbours(
+    name: str, counts: Counts, min_count: int, notes: list[str]
+) -> CategoricalColumn | None:
+    """Join rare whole numbers to their neighbours; None if none is rare, or of too few or many."""
+    numbers = {int(level): rows for level, rows in counts.items() if level is not None}
+    rare = sum(rows < min_count for rows in numbers.values())
+    if not rare or not _FEWEST_ON_A_SCALE <= len(numbers) <= MOST_CODES:
+        return None
+    levels = sorted(map(str, _levels_on_scale(numbers, min_count)))
+    if len(levels) < 2:
+        return None
+    note = forms.JOINED.format(
+        name=name, rare=rare, of=len(numbers), levels=len(levels), least=min_count
+    )
+    notes.append(note)
+    missing: Missing = (
+        "none" if not counts[None] else "own" if counts[None] >= min_count else "other"
+    )
+    rest = _most_frequent(counts, levels) if missing == "other" else None
+    return CategoricalColumn(name, tuple(levels), missing, other=False, rest=rest, nearest=True)
+
+
+def _levels_on_scale(numbers: dict[int, int], min_count: int) -> list[int]:
+    """Return the numbers that have a level, such that each has rows enough with those nearest.
+
+    All that are frequent by themselves, and of every run of rare ones between them as many as it
+    has rows for: its median, by rows, where it has rows for one.
+    """
+    levels, run = list[int](), list[int]()
+    for number in sorted(numbers):
+        if numbers[number] >= min_count:
+            levels.append(number)
+            run = []
+            continue
+        run += [number] * numbers[number]
+        if len(run) >= min_count:
+            levels.append(run[(len(run) - 1) // 2])
+            run = []
+    levels.sort()
+    while levels:
+        rows = dict.fromkeys(levels, 0)
+        for number, count in numbers.items():
+            rows[_nearest(levels, number)] += count
+        poorest = min(levels, key=lambda level: (rows[level], level))
+        if rows[poorest] >= min_count:
+            break
+        levels.remove(poorest)
+    return levels
+
+
+def _merge_yes_and_no(name: str, counts: Counts, min_count: int, notes: list[str]) -> Counts:
+    """Return the counts of one word for yes and one for no, where there are several and no others.
+
+    Of every word that is frequent the opposite must be there: y, n and f are not two words for no.
+    """
+    groups = _grouped(counts, _yes_or_no)
+    words = [word for group in groups.values() for word in group]
+    if len(groups) < 2 or len(words) < 3 or len(words) < len(counts.keys() - {None}):
+        return counts
+    folded = set(map(_folded, words))
+    frequent = [word for word in words if counts[word] >= min_count]
+    if any(_OPPOSITES[_folded(word)] not in folded for word in frequent):
+        return counts
+    if any(sum(counts[word] for word in group) < min_count for group in groups.values()):
+        return counts
+    names = {answer: _most_frequent(counts, group) for answer, group in groups.items()}
+    notes.append(forms.TRUTHS.format(name=name, levels=len(counts), **names))
+    merged = Counter(counts)
+    for answer, group in groups.items():
+        merged[names[answer]] = sum([merged.pop(level) for level in group])
+    return merged
+
+
+def _merge_spellings(counts: Counts) -> Counts:
+    """Return the counts with one spelling of levels that are surely spelt in several ways."""
+    merged = Counter(counts)
+    for group in _several(merged, _spaced):
+        merged[_spaced(group[0])] = sum([merged.pop(level) for level in group])
+    for group in _several(merged, _folded):
+        if len(_folded(group[0])) >= _WORD:
+            name = _most_frequent(merged, group)
+            merged[name] = sum([merged.pop(level) for level in group])
+    return merged
+
+
+def _several(counts: Counts, form: Form) -> list[list[str]]:
+    """Return groups of levels that have the same form."""
+    return [group for group in _grouped(counts, form).values() if len(group) > 1]
+
+
+def _most_frequent(counts: Counts, levels: Iterable[str]) -> str:
+    """Return the most frequent level; ties go by name."""
+    return min(levels, key=lambda level: (-counts[level], level))
