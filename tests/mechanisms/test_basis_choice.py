@@ -14,7 +14,6 @@ import pytest
 from labeldp import LinearRegressor, Plan, PlanError, plan, scan
 from labeldp.choose import BASES, Planned, choose_basis
 from labeldp.features.basis import Basis, LinearSpline
-from labeldp.features.fit import fit_features
 from labeldp.sampling.streams import Randomness
 
 
