@@ -23,7 +23,7 @@ Program = Callable[[str], Any]
 
 TOY = {
     "pass": (["dense-3"], [99], [6000], 1),
-    "large": ([5000, 6000], 50, 1),
+    "large": ([5000], 50, 1),
     "shape": ([5000], 1),
     "draw": (["dense-3"], [3000], [2, 300], 1),
     "accountant": ([10], 1),
