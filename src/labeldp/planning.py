@@ -634,7 +634,7 @@ def finish_plan(
     rows = draft.features.rows
     notes = [*draft.notes, *left_out_note(source.rows_left_out(rows), rows)]
     if draft.claim.delta == 0.0 < choices["delta"]:
-        notes.append(Note("the guarantee has pure ε: nothing of δ is spent", Note.CHOICE))
+        notes.insert(0, Note("the guarantee has pure ε: nothing of δ is spent", Note.CHOICE))
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     values |= {"notes": sort_notes(notes), "force": force and not draft.is_useful}
     return Plan(**values | {"table": source.keywords, "bases": bases})

@@ -157,7 +157,7 @@ def test_quantiles_of_shaped_noise_are_those_of_its_law(law: str) -> None:
 def test_realised_accounting_and_theorem_2_go_with_what_they_need(plans: dict[str, Plan]) -> None:
     noisy, sampled = (copy.deepcopy(plans[name].claim.to_json()) for name in (NOISY, SAMPLED))
     for change, words in (
-        ({"mu": None}, "realised accounting and mu go together"),
+        ({"mu": None}, "the accountant exact, and no other, has a mu"),
         ({"column": "c"}, "noisy rows follow from a fraction or from a column"),
         ({"fraction": None}, "noisy rows follow from a fraction or from a column"),
     ):

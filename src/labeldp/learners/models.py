@@ -18,6 +18,7 @@ import hashlib
 import json
 import math
 import zipfile
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
@@ -25,6 +26,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
     InputError,
     at_least,
@@ -265,8 +267,8 @@ class NetworkOptions:
 # --- models ---
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(ReprMixin):
     """A fitted linear model; `LinearRegressor` explains the fields."""
 
     FORMAT: ClassVar[str] = "labeldp.linear-regressor"
@@ -285,6 +287,15 @@ class LinearModel:
     quality: Quality | None = None
     releases: tuple[dict[str, Any], ...] = ()
     effects: tuple[Effect, ...] = ()
+
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
+        rule = ", ".join(f"{name} {value}" for name, value in self.rule.items())
+        releases = [
+            ("release", f"{each['mechanism']}, {format_budget(each['epsilon'], each['delta'])}")
+            for each in self.releases
+        ]
+        facts = [("columns", f"{self.width:,}"), ("chosen by", rule or "least squares")]
+        return "Linear model", facts + releases
 
     @property
     def width(self) -> int:
@@ -329,8 +340,8 @@ class LinearModel:
         return model
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class NetworkModel(ReprMixin):
     """A fitted network; `BagRegressor` explains the fields."""
 
     FORMAT: ClassVar[str] = "labeldp.bag-regressor"
@@ -352,6 +363,11 @@ class NetworkModel:
     share: float | None = None
     quality: Quality | None = None
     label_range: tuple[float, float] | None = None
+
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
+        layers = " × ".join(str(len(matrix)) for matrix in self.layers.matrices)
+        epochs = f"{len(self.losses)}, the best was {self.best_epoch}"
+        return "Network", (("columns", f"{self.width:,}"), ("layers", layers), ("epochs", epochs))
 
     @property
     def width(self) -> int:
