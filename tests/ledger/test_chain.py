@@ -12,7 +12,7 @@ import pytest
 
 from labeldp import Ledger, LedgerError
 from labeldp.ledger import chain
-from labeldp.ledger.chain import Chain, Writer
+from labeldp.ledger.chain import Entry, Writer
 
 FIRST = {"format": "labeldp-ledger/1", "key": "6b" * 32, "ledger": "x", "epsilon": 1, "delta": 0}
 
@@ -66,7 +66,7 @@ def test_what_is_committed_is_on_disk_and_no_schema_is_trusted(ledger: Ledger) -
 
 def test_of_a_failed_transaction_nothing_is_left(ledger: Ledger) -> None:
     def failing() -> None:
-        with Chain(ledger.path).writing() as writer:
+        with chain.writing(ledger.path) as writer:
             writer.append("limit", "t", {"epsilon": 1.0, "delta": 0.0})
             raise KeyboardInterrupt
 
@@ -132,26 +132,28 @@ def test_a_damaged_schema_is_refused(ledger: Ledger) -> None:
         Ledger(ledger.path)
 
 
-def written(path: Path, *entries: tuple[str, dict[str, Any]], mark: int = 0x6C64706C) -> Chain:
-    """A file whose entries follow from each other, whatever they say."""
+def written(
+    path: Path, *entries: tuple[str, dict[str, Any]], mark: int = 0x6C64706C
+) -> list[Entry]:
+    """Entries of a file that follow from each other, whatever they say."""
     with sqlite3.connect(path, isolation_level=None) as file:
         file.executescript(f"pragma application_id = {mark};{chain._SCHEMA}")
         writer = Writer(file, [])
         for kind, document in entries:
             writer.append(kind, None, document)
-    return Chain(path)
+    return chain.read(path)
 
 
 def test_a_chain_begins_as_a_ledger_does(tmp_path: Path) -> None:
     """Its digests may be right: another first entry, or another format, is no ledger of ours."""
     good = written(tmp_path / "good", ("create", FIRST), ("limit", {}))
-    assert [entry.kind for entry in good.entries()] == ["create", "limit"]
+    assert [entry.kind for entry in good] == ["create", "limit"]
     others = FIRST | {"format": "labeldp-ledger/2"}
     for name, first in (("kind", ("debit", FIRST)), ("format", ("create", others))):
         with pytest.raises(LedgerError, match="was altered: its entries do not follow"):
-            written(tmp_path / name, first, ("limit", {})).entries()
+            written(tmp_path / name, first, ("limit", {}))
     with pytest.raises(LedgerError, match="is not a ledger; check the path"):
-        written(tmp_path / "mark", ("create", FIRST), mark=7).entries()
+        written(tmp_path / "mark", ("create", FIRST), mark=7)
 
 
 def test_what_is_missing_or_no_file_is_refused_and_not_made(tmp_path: Path) -> None:

@@ -36,7 +36,6 @@ create trigger entries_stay before update on entries
 create trigger entries_remain before delete on entries
     begin select raise(abort, 'entries of a ledger are never deleted'); end;
 """
-_SELECT = "select number, at, kind, dataset, document, digest from entries order by number"
 
 
 @dataclass(frozen=True)
@@ -82,64 +81,36 @@ class Writer:
         return entry
 
 
-@dataclass(frozen=True)
-class Chain:
-    """The file, which must be there."""
+def create(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a new file, whole or not at all, that only its owner reads."""
+    first = {"format": FORMAT, "key": secrets.token_hex(32), **document}
+    with new_path(path, private=True) as partial, _connection(partial) as connection:
+        connection.executescript(f"pragma application_id = {_APPLICATION};{_SCHEMA}")
+        with _transaction(connection):
+            Writer(connection, []).append("create", None, first)
 
-    path: Path
 
-    def __post_init__(self) -> None:
-        reason = path_problem(self.path)
-        if reason is None and self.path.is_dir():
-            reason = "it is a directory; give the file"
-        if reason is not None:
-            raise LedgerError(f"the ledger {self.path}: {reason}")
-        if not self.path.is_file():
-            raise LedgerError(
-                f"the ledger {self.path} is missing: find it or its copy, since what was spent is "
-                "known nowhere else (a first one is made by labeldp ledger create)"
-            )
+def read(path: Path) -> list[Entry]:
+    """Return all entries in order; refuse a file that is missing or altered."""
+    reason = path_problem(path)
+    if reason is None and path.is_dir():
+        reason = "it is a directory; give the file"
+    if reason is not None:
+        raise LedgerError(f"the ledger {path}: {reason}")
+    if not path.is_file():
+        raise LedgerError(
+            f"the ledger {path} is missing: find it or its copy, since what was spent is known "
+            "nowhere else (a first one is made by labeldp ledger create)"
+        )
+    with _connection(path) as connection:
+        return _read(connection, path)
 
-    @classmethod
-    def create(cls, path: Path, document: Mapping[str, Any]) -> Chain:
-        """Write a new file, whole or not at all, that only its owner reads."""
-        first = {"format": FORMAT, "key": secrets.token_hex(32), **document}
-        with new_path(path, private=True) as partial, _connection(partial) as connection:
-            connection.executescript(f"pragma application_id = {_APPLICATION};{_SCHEMA}")
-            with _transaction(connection):
-                Writer(connection, []).append("create", None, first)
-        return cls(path)
 
-    def entries(self) -> list[Entry]:
-        """Return all of them, in order, checked."""
-        with _connection(self.path) as connection:
-            return self._read(connection)
-
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """Give all entries, and the right to append: on disk when the block ends, or nothing."""
-        with _connection(self.path) as connection, _transaction(connection):
-            yield Writer(connection, self._read(connection))
-
-    def _read(self, connection: sqlite3.Connection) -> list[Entry]:
-        if connection.execute("pragma application_id").fetchone()[0] != _APPLICATION:
-            raise LedgerError(f"{self.path} is not a ledger; check the path")
-        count = connection.execute("pragma user_version").fetchone()[0]
-        rows = connection.execute(_SELECT).fetchall()
-        try:
-            entries = [
-                Entry(number, at, kind, dataset, json.loads(text), digest)
-                for number, at, kind, dataset, text, digest in rows
-            ]
-            sound = len(entries) == count and _follows(entries)
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            sound = False  # an altered entry may hold anything
-        if not sound:
-            raise LedgerError(
-                f"the ledger {self.path} was altered: its entries do not follow from each other; "
-                "nothing is released on it, go back to a copy that is whole"
-            )
-        return entries
+@contextmanager
+def writing(path: Path) -> Iterator[Writer]:
+    """Give all entries, and the right to append: on disk when the block ends, or nothing."""
+    with _connection(path) as connection, _transaction(connection):
+        yield Writer(connection, _read(connection, path))
 
 
 @contextmanager
@@ -172,13 +143,29 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _follows(entries: Sequence[Entry]) -> bool:
-    """Return whether the chain holds from its first link on."""
-    if not entries or entries[0].kind != "create" or entries[0].document["format"] != FORMAT:
-        return False
-    key, before = key_of(entries), ""
-    for number, entry in enumerate(entries, 1):
-        if entry.number != number or entry.digest != entry.chained(key, before):
-            return False
-        before = entry.digest
-    return True
+def _read(connection: sqlite3.Connection, path: Path) -> list[Entry]:
+    """Read all entries; refuse them if they do not follow from each other."""
+    if connection.execute("pragma application_id").fetchone()[0] != _APPLICATION:
+        raise LedgerError(f"{path} is not a ledger; check the path")
+    count = connection.execute("pragma user_version").fetchone()[0]
+    select = "select number, at, kind, dataset, document, digest from entries order by number"
+    rows = connection.execute(select).fetchall()
+    try:
+        entries = [
+            Entry(n, at, kind, name, json.loads(text), d) for n, at, kind, name, text, d in rows
+        ]
+        first = entries[0]
+        sound = len(entries) == count and first.kind == "create"
+        sound = sound and first.document["format"] == FORMAT
+        key, before = key_of(entries), ""
+        for number, entry in enumerate(entries, 1):
+            sound = sound and entry.number == number and entry.digest == entry.chained(key, before)
+            before = entry.digest
+    except (LookupError, AttributeError, TypeError, ValueError, RecursionError):
+        sound = False  # an altered entry may hold anything
+    if not sound:
+        raise LedgerError(
+            f"the ledger {path} was altered: its entries do not follow from each other; "
+            "nothing is released on it, go back to a copy that is whole"
+        )
+    return entries

@@ -29,11 +29,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share, to_float, to_path
-from labeldp.ledger.chain import Chain, Entry, key_of
+from labeldp.ledger import chain
+from labeldp.ledger.chain import Entry
 from labeldp.ledger.compose import ONE_ROW, Joint, compose_claims
 from labeldp.ledger.fingerprint import Fingerprint, PersonIds, digests_v1, fingerprint
 from labeldp.mechanisms.registry import read_claim
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.passes.engine import Engine
     from labeldp.planning import Plan
-    from labeldp.release.certificate import Claim
 
 
 @dataclass(frozen=True)
@@ -64,23 +63,20 @@ class Account:
     dataset: str
     caps: Mapping[str, Cap]
     """Of all tables that count, by name: every one of them holds."""
-    tables: tuple[tuple[Entry, ...], ...] = ()
+    tables: Sequence[Sequence[Entry]] = ()
     """The debits that count, by table: first those of the table itself."""
     reasons: Mapping[int, str] = field(default_factory=dict)
     """Why a debit counts, by its number."""
 
     @property
     def cap(self) -> Cap:
+        """The cap of the table itself."""
         return self.caps[self.dataset]
 
     @property
-    def debits(self) -> tuple[Entry, ...]:
+    def debits(self) -> list[Entry]:
         """All that count, in order."""
-        return tuple(sorted(sum(self.tables, ()), key=lambda debit: debit.number))
-
-    @property
-    def claims(self) -> list[Claim]:
-        return [_claim(debit) for debit in self.debits]
+        return sorted((each for table in self.tables for each in table), key=lambda d: d.number)
 
     @cached_property
     def total(self) -> Joint | None:
@@ -94,87 +90,86 @@ class Account:
 
     def total_with(self, debit: Entry | None) -> Joint | None:
         """Compose the claims of all debits, and of a new one of the table itself."""
-        claims, sizes = [], []
+        claims, group_sizes = [], []
         for place, table in enumerate(self.tables):
             debits = [*table, debit] if debit is not None and place == 0 else [*table]
-            claims += [_claim(each) for each in debits]
-            sizes += [_rows_of_a_person(debits)] * len(debits)
-        return compose_claims(claims, sizes, len(self.caps)) if claims else None
+            claims += [read_claim(dict(each.document["claim"])) for each in debits]
+            group_sizes += [_rows_of_a_person(debits)] * len(debits)
+        return compose_claims(claims, group_sizes, len(self.caps)) if claims else None
 
 
 class Ledger:
     """The ledger in a file; `Ledger.create` makes one."""
 
     def __init__(self, path: str | Path) -> None:
-        self._chain = Chain(to_path("path", path))
-        self._chain.entries()
+        self.path = to_path("path", path)
+        chain.read(self.path)
 
     @classmethod
     def create(cls, path: str | Path, *, epsilon: float, delta: float = 1e-6) -> Ledger:
         """A new ledger, where every table may cost (ε, δ) unless `limit` says otherwise."""
         cap = Cap(to_float("epsilon", epsilon), to_float("delta", delta))
-        Chain.create(to_path("path", path), {"ledger": secrets.token_hex(8), **vars(cap)})
+        chain.create(to_path("path", path), {"ledger": secrets.token_hex(8), **vars(cap)})
         return cls(path)
-
-    @property
-    def path(self) -> Path:
-        return self._chain.path
 
     def limit(self, dataset: str, *, epsilon: float, delta: float = 1e-6) -> None:
         """Another cap for one table; what was spent stays spent."""
         _check_name(dataset)
         cap = Cap(to_float("epsilon", epsilon), to_float("delta", delta))
-        with self._chain.writing() as writer:
+        with chain.writing(self.path) as writer:
             writer.append("limit", dataset, vars(cap))
 
     def entries(self) -> tuple[Entry, ...]:
         """All of them, in order, checked."""
-        return tuple(self._chain.entries())
+        return tuple(chain.read(self.path))
 
     def account(self, dataset: str) -> Account:
         """One table; a name without entries has the cap of all."""
-        return _account(self.entries(), dataset)
+        return _account(self.entries(), dataset, {}, None)
 
     def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Debit:
         """Pay for a release before its labels are read, or refuse."""
         _check_name(dataset)
+        # The table is read before the transaction, which other writers wait for.
         entries = self.entries()
-        key = key_of(entries)
-        table = fingerprint(source, engine, key, _id_columns(_debits(entries), source))
+        debits, key = _debits(entries), chain.key_of(entries)
+        # Without a person column, those of earlier releases are looked at if the source has them.
+        known = {each.document["persons"]["column"] for each in debits if _protects_persons(each)}
+        table = fingerprint(source, engine, key, {source.person} if source.person else known)
         columns_v1, persons_v1 = set[tuple[str, str]](), None
-        if any("table" not in debit.document for debit in _debits(entries)):
+        if any("table" not in debit.document for debit in debits):
             columns_v1, persons_v1 = digests_v1(source, key)
         persons = None if source.person is None else table.persons[source.person]
-        with self._chain.writing() as writer:
+        with chain.writing(self.path) as writer:
             debits = _debits(writer.entries)
             matches = _same_table(debits, table, str(source.label), columns_v1)
             _check_new_name(debits, dataset, matches, persons)
-            _check_ids(debits, matches, persons, persons_v1)
+            if persons is not None:
+                _check_same_ids(debits, matches, persons, persons_v1)
             account = _account(writer.entries, dataset, matches, persons)
-            _check_person(debits, account, table, persons)
+            if persons is None:
+                _check_no_persons(debits, account, table)
             # Other columns may be labels of other releases, or copies of this one: they were
             # compared, but no digest of them is stored.
-            public = set(source.names)
+            columns = {n: digest for n, digest in table.columns.items() if n in set(source.names)}
+            ids = None if persons is None else persons.to_json()
+            if ids is not None and ids["digest"] in _persons_by_digest(debits):
+                del ids["ids"]  # an earlier debit has the very same
             document = {
                 "label": source.label,
                 "claim": plan.claim.to_json(),
                 "table": {
                     "rows": table.rows,
-                    "columns": {n: d for n, d in table.columns.items() if n in public},
+                    "columns": columns,
                     "same_as": [[number, match.reason] for number, match in matches.items()],
                 },
-                "persons": None if persons is None else _persons_document(debits, persons),
+                "persons": ids,
             }
             total = _check_caps(account, Entry(0, "", "debit", dataset, document))
             spent = {"epsilon": min(total, account.cap.epsilon), "delta": account.cap.delta}
             entry = writer.append("debit", dataset, document | spent)
             name = str(writer.entries[0].document["ledger"])
-        return Debit(self, entry, name, len(account.debits) + 1)
-
-    def close(self, debit: Entry, kind: str, document: Mapping[str, Any]) -> None:
-        """Say how the run of a debit ended."""
-        with self._chain.writing() as writer:
-            writer.append(kind, debit.dataset, {"debit": debit.number, **document})
+        return Debit(self.path, entry, name, len(account.debits) + 1)
 
     def to_json(self, dataset: str | None = None) -> dict[str, Any]:
         """What it holds, for people: tables and their totals, debits and how their runs ended."""
@@ -183,19 +178,49 @@ class Ledger:
         names = dict.fromkeys(entry.dataset for entry in entries if entry.dataset is not None)
         if dataset is not None and dataset not in names:
             raise LedgerError(f"the ledger {self.path} has no table {dataset!r}; check the name")
-        accounts = [_account(entries, name) for name in names if dataset in (None, name)]
-        shown = {debit.number: debit for account in accounts for debit in account.debits}
+        tables, releases = [], {}
+        persons: dict[tuple[int, ...], dict[str, Any]] = {}
+        # The run of a debit without an end was killed, or goes on.
         ends = {entry.document.get("debit"): entry.kind for entry in reversed(entries)}
+        for name in names if dataset is None else [dataset]:
+            account = _account(entries, name, {}, None)
+            total, debits = account.total, account.debits
+            tables.append(
+                {
+                    "dataset": name,
+                    "releases": sum(debit.dataset == name for debit in debits),
+                    "epsilon": account.spent,
+                    "cap": vars(account.cap),
+                    "unit": None if total is None else total.unit,
+                    "counted_with": [other for other in account.caps if other != name],
+                }
+            )
+            if len(account.caps) > 1 and total is not None and total.unit != ONE_ROW:
+                delta = min(cap.delta for cap in account.caps.values())
+                persons[tuple(debit.number for debit in debits)] = {
+                    "tables": sorted(account.caps),
+                    "releases": len(debits),
+                    "epsilon": total.epsilon(delta),
+                    "delta": delta,
+                }
+            for debit in debits:
+                claim = debit.document["claim"]
+                releases[debit.number] = {
+                    "entry": debit.number,
+                    "at": debit.at,
+                    "dataset": debit.dataset,
+                    "label": debit.document["label"],
+                    **{name: claim[name] for name in ("mechanism", "epsilon", "delta")},
+                    "total_epsilon": debit.document["epsilon"],
+                    "total_delta": debit.document["delta"],
+                    "run": ends.get(debit.number, "not finished"),
+                }
         return {
             "ledger": first["ledger"],
             "cap": {"epsilon": first["epsilon"], "delta": first["delta"]},
-            "tables": [_account_to_json(account) for account in accounts],
-            "persons": _persons_to_json(accounts),
-            # The run of a debit without an end was killed, or goes on.
-            "releases": [
-                _debit_to_json(shown[number], ends.get(number, "not finished"))
-                for number in sorted(shown)
-            ],
+            "tables": tables,
+            "persons": list(persons.values()),
+            "releases": [releases[number] for number in sorted(releases)],
         }
 
 
@@ -203,7 +228,7 @@ class Ledger:
 class Debit:
     """A debit: the run that it pays for is a `with` block, which says how it ended."""
 
-    ledger: Ledger
+    path: Path
     entry: Entry
     name: str
     releases: int
@@ -220,24 +245,23 @@ class Debit:
 
     def done(self, seal: str) -> None:
         """The release is there."""
-        self.ledger.close(self.entry, "done", {"seal": seal})
+        self._end("done", {"seal": seal})
 
     def __enter__(self) -> Debit:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        problem: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
         if problem is None:
             return
         with suppress(LedgerError):  # what is not said to have ended stays debited as well
-            self.ledger.close(self.entry, "failed", {"why": type(problem).__name__})
+            self._end("failed", {"why": type(problem).__name__})
         if isinstance(problem, LabelDPError):
             spent = f"entry {self.entry.number} of the ledger stays debited"
             problem.args = (f"{problem}; {spent}",)
+
+    def _end(self, kind: str, document: dict[str, Any]) -> None:
+        with chain.writing(self.path) as writer:
+            writer.append(kind, self.entry.dataset, {"debit": self.entry.number, **document})
 
 
 def _check_name(dataset: str) -> None:
@@ -245,23 +269,15 @@ def _check_name(dataset: str) -> None:
         raise InputError(f"`dataset` must be a name in plain letters, not {dataset!r}")
 
 
-def _debits(entries: Sequence[Entry]) -> list[Entry]:
+def _debits(entries: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.kind == "debit"]
 
 
-def _claim(debit: Entry) -> Claim:
-    return read_claim(dict(debit.document["claim"]))
+def _protects_persons(debit: Entry) -> bool:
+    return bool(debit.document.get("persons"))
 
 
-def _stored_persons(debit: Entry) -> Mapping[str, Any]:
-    """What a debit says of persons; nothing if it protects single rows."""
-    return debit.document.get("persons") or {}
-
-
-def _cap(entries: Sequence[Entry], dataset: str) -> Cap:
-    limits = [each for each in entries if each.kind == "limit" and each.dataset == dataset]
-    document = [entries[0], *limits][-1].document
-    return Cap(document["epsilon"], document["delta"])
+# ---- which debits are of the same table, and of the same persons
 
 
 class Match(NamedTuple):
@@ -279,53 +295,43 @@ def _same_table(
     columns_v1: Collection[tuple[str, str]],
 ) -> dict[int, Match]:
     """Return the debits whose table is this one, by their numbers."""
-    matches = {}
+    names, matches = {digest: name for name, digest in table.columns.items()}, {}
     for debit in debits:
-        if "table" in debit.document:
-            match = _match(debit, table, label)
+        first_version = "table" not in debit.document
+        stored = debit.document if first_version else debit.document["table"]
+        columns = stored["columns"]
+        if first_version:  # digests are of names and values
+            same = [name for name, digest in columns.items() if (name, digest) in columns_v1]
+            common = [(name, name) for name in same if name in table.columns]
         else:
-            match = _match_v1(debit, table, columns_v1)
-        if match is not None:
-            matches[debit.number] = match
+            common = [(names[digest], n) for n, digest in columns.items() if digest in names]
+        if common:
+            mine, theirs = common[0]
+            other_name = "" if mine == theirs else f", there {theirs!r},"
+            reason = f"column {mine!r}{other_name} has the same values"
+            matches[debit.number] = Match(reason, 2 * len(common) >= len(columns))
+            continue
+        # Where no column can be compared, names have to do. Labels themselves are never compared.
+        if first_version or columns.keys() & table.columns.keys() or stored["rows"] != table.rows:
+            continue
+        its_label = debit.document["label"]
+        if its_label == label:
+            reason = f"as many rows and the same label {label!r}"
+        elif its_label in table.names:
+            reason = f"as many rows, and its label {its_label!r} is a column here"
+        elif label in columns:
+            reason = f"as many rows, and the label {label!r} was a feature there"
+        else:
+            continue
+        matches[debit.number] = Match(reason, sure=False)
     return matches
-
-
-def _match(debit: Entry, table: Fingerprint, label: str) -> Match | None:
-    stored, its_label = debit.document["table"], debit.document["label"]
-    here = {digest: name for name, digest in table.columns.items()}
-    common = [(here[d], name) for name, d in stored["columns"].items() if d in here]
-    if common:
-        mine, theirs = common[0]
-        other_name = "" if mine == theirs else f", there {theirs!r},"
-        sure = 2 * len(common) >= len(stored["columns"])
-        return Match(f"column {mine!r}{other_name} has the same values", sure)
-    # Where no column can be compared, names have to do. Labels themselves are never compared.
-    if stored["columns"].keys() & table.columns.keys() or stored["rows"] != table.rows:
-        return None
-    if its_label == label:
-        return Match(f"as many rows and the same label {label!r}", sure=False)
-    if its_label in table.names:
-        return Match(f"as many rows, and its label {its_label!r} is a column here", sure=False)
-    if label in stored["columns"]:
-        return Match(f"as many rows, and the label {label!r} was a feature there", sure=False)
-    return None
-
-
-def _match_v1(
-    debit: Entry, table: Fingerprint, digests: Collection[tuple[str, str]]
-) -> Match | None:
-    """The same of a debit of the first version: by name and values of its features."""
-    stored = debit.document["columns"].items()
-    common = [name for name, d in stored if (name, d) in digests and name in table.columns]
-    if not common:
-        return None
-    return Match(f"column {common[0]!r} has the same values", 2 * len(common) >= len(stored))
 
 
 def _whole_table(
     debits: Sequence[Entry], start: Mapping[int, str], *, by_name: bool = True
 ) -> dict[int, str]:
     """Return all debits of the table that some debits are of, by their numbers, with reasons."""
+    names = {debit.number: debit.dataset for debit in debits}
     links = [
         (debit.number, number)
         for debit in debits
@@ -334,67 +340,64 @@ def _whole_table(
     reached, waiting = dict(start), list(start)
     while waiting:
         number = waiting.pop()
-        name = next(debit.dataset for debit in debits if debit.number == number)
-        beside = [other for pair in links if number in pair for other in pair]
-        named = [debit.number for debit in debits if by_name and debit.dataset == name]
-        for other in [*beside, *named]:
+        others = [other for pair in links if number in pair for other in pair]
+        if by_name:
+            others += [other for other, name in names.items() if name == names[number]]
+        for other in others:
             if other not in reached:
                 reached[other] = f"the same table as entry {number}"
                 waiting.append(other)
     return reached
 
 
-def _persons_of(table: Iterable[Entry], debits: Iterable[Entry]) -> list[PersonIds]:
-    """Return the ids of the debits of a table; the same ids are stored with one debit alone."""
-    known = {each["digest"]: each for each in map(_stored_persons, debits) if "ids" in each}
-    digests = {_stored_persons(debit).get("digest") for debit in table}
-    return [PersonIds.from_json(each) for digest, each in known.items() if digest in digests]
+def _persons_by_digest(debits: Iterable[Entry]) -> dict[str, PersonIds]:
+    """Return the ids that debits store; the same ids are stored with one debit alone."""
+    documents = [each.document["persons"] for each in debits if _protects_persons(each)]
+    return {each["digest"]: PersonIds.from_json(each) for each in documents if "ids" in each}
 
 
-def _in_common(some: Iterable[PersonIds], others: Sequence[PersonIds]) -> int:
-    """Return how many persons two tables have in common, at least."""
+def _in_common(
+    some: Iterable[PersonIds], table: Iterable[Entry], stored: Mapping[str, PersonIds]
+) -> int:
+    """Return how many of these persons the debits of a table have in common, at least."""
+    others = _persons_of(table, stored)
     return max((one.in_common(other) for one in some for other in others), default=0)
+
+
+def _persons_of(table: Iterable[Entry], stored: Mapping[str, PersonIds]) -> list[PersonIds]:
+    """Return the ids of the debits of a table, each once."""
+    digests = {each.document["persons"]["digest"] for each in table if _protects_persons(each)}
+    return [ids for digest, ids in stored.items() if digest in digests]
 
 
 def _account(
     entries: Sequence[Entry],
     dataset: str,
-    matches: Mapping[int, Match] | None = None,
-    persons: PersonIds | None = None,
+    matches: Mapping[int, Match],
+    persons: PersonIds | None,
 ) -> Account:
     """All that counts for a name, and for a table that was found to be that of other debits."""
     debits = _debits(entries)
-    start = {number: match.reason for number, match in (matches or {}).items()}
+    start = {number: match.reason for number, match in matches.items()}
     start |= {debit.number: "the same name" for debit in debits if debit.dataset == dataset}
     reasons = _whole_table(debits, start)
-    own = tuple(debit for debit in debits if debit.number in reasons)
-    ids = [*_persons_of(own, debits), *([] if persons is None else [persons])]
-    tables, others = [own], [debit for debit in debits if debit.number not in reasons]
+    tables = [[debit for debit in debits if debit.number in reasons]]
+    stored = _persons_by_digest(debits)
+    ids = _persons_of(tables[0], stored) + ([] if persons is None else [persons])
+    others = [debit for debit in debits if debit.number not in reasons]
     while others:
         numbers = _whole_table(others, {others[0].number: ""})
-        table = tuple(debit for debit in others if debit.number in numbers)
+        table = [debit for debit in others if debit.number in numbers]
         others = [debit for debit in others if debit.number not in numbers]
-        if shared := _in_common(ids, _persons_of(table, debits)):
+        if shared := _in_common(ids, table, stored):
             tables.append(table)
             reasons |= {debit.number: f"{shared:,} persons in common" for debit in table}
-    names = dict.fromkeys([dataset, *(str(d.dataset) for table in tables for d in table)])
-    caps = {name: _cap(entries, name) for name in names}
-    return Account(dataset, caps, tuple(tables), reasons)
-
-
-def _id_columns(debits: Sequence[Entry], source: Source) -> set[str]:
-    """The person column, or those of earlier releases, which the source may have as well."""
-    if source.person is not None:
-        return {source.person}
-    return {persons["column"] for persons in map(_stored_persons, debits) if persons}
-
-
-def _persons_document(debits: Sequence[Entry], persons: PersonIds) -> dict[str, Any]:
-    """What is stored of persons: their ids, unless an earlier debit has the very same."""
-    document = persons.to_json()
-    if any(_stored_persons(debit).get("digest") == persons.digest for debit in debits):
-        del document["ids"]
-    return document
+    caps = {}
+    for name in [dataset, *(str(debit.dataset) for table in tables for debit in table)]:
+        limits = [each for each in entries if each.kind == "limit" and each.dataset == name]
+        document = [entries[0], *limits][-1].document
+        caps[name] = Cap(document["epsilon"], document["delta"])
+    return Account(dataset, caps, tables, reasons)
 
 
 def _rows_of_a_person(table: Sequence[Entry]) -> int:
@@ -407,12 +410,15 @@ def _rows_of_a_person(table: Sequence[Entry]) -> int:
     documents = [debit.document for debit in table]
     most_rows = max((each.get("table", each["claim"])["rows"] for each in documents), default=0)
     sizes = [1]
-    for debit in table:
-        claim = debit.document["claim"]
+    for document in documents:
+        claim = document["claim"]
         if "person" in claim:
-            counted = _stored_persons(debit).get("most_rows")
+            counted = (document.get("persons") or {}).get("most_rows")
             sizes.append(counted or claim["person"]["rows"] + most_rows - claim["rows"])
     return max(sizes)
+
+
+# ---- what is refused
 
 
 def _check_new_name(
@@ -424,9 +430,9 @@ def _check_new_name(
     """
     if dataset in {debit.dataset for debit in debits}:
         return
-    mine = [] if persons is None else [persons]
+    mine, stored = [] if persons is None else [persons], _persons_by_digest(debits)
     for debit in debits:
-        if debit.number in matches and not _in_common(mine, _persons_of([debit], debits)):
+        if debit.number in matches and not _in_common(mine, [debit], stored):
             raise LedgerError(
                 f"the ledger knows this table as {debit.dataset!r} "
                 f"({matches[debit.number].reason} in entry {debit.number}); name it so "
@@ -434,22 +440,19 @@ def _check_new_name(
             )
 
 
-def _check_ids(
+def _check_same_ids(
     debits: Sequence[Entry],
     matches: Mapping[int, Match],
-    persons: PersonIds | None,
+    persons: PersonIds,
     digest_v1: str | None,
 ) -> None:
     """The ids of one table are of the same persons in all releases, or nothing adds up."""
-    if persons is None:
-        return
     sure = {number: match.reason for number, match in matches.items() if match.sure}
     numbers = _whole_table(debits, sure, by_name=False)
     for debit in debits:
-        known = _stored_persons(debit)
-        if debit.number in numbers and known:
-            mine = persons.digest if "table" in debit.document else digest_v1
-            if known["digest"] != mine:
+        if debit.number in numbers and _protects_persons(debit):
+            digest = persons.digest if "table" in debit.document else digest_v1
+            if debit.document["persons"]["digest"] != digest:
                 raise LedgerError(
                     f"whose rows these are was told otherwise in entry {debit.number}: the ids of "
                     f"person column {persons.column!r} are others, so that what a person has spent "
@@ -457,16 +460,14 @@ def _check_ids(
                 )
 
 
-def _check_person(
-    debits: Sequence[Entry], account: Account, table: Fingerprint, persons: PersonIds | None
-) -> None:
+def _check_no_persons(debits: Sequence[Entry], account: Account, table: Fingerprint) -> None:
     """Refuse a release without `person` of a table that holds persons of other releases."""
-    if persons is not None or _persons_of(account.tables[0], debits):
+    stored = _persons_by_digest(debits)
+    if _persons_of(account.tables[0], stored):
         return
     for column, ids in table.persons.items():
         for debit in debits:
-            shared = _in_common([ids], _persons_of([debit], debits))
-            if shared:
+            if shared := _in_common([ids], [debit], stored):
                 raise LedgerError(
                     f"column {column!r} holds {shared:,} persons of entry {debit.number} "
                     f"({debit.dataset!r}); name it as `person`, so that what one of them spends "
@@ -481,58 +482,14 @@ def _check_caps(account: Account, debit: Entry) -> float:
     for name, cap in account.caps.items():
         if not total.delta(cap.epsilon) <= cap.delta:
             spent = 0.0 if account.total is None else account.total.epsilon(cap.delta)
+            reasons = [
+                f"entry {each.number} of {each.dataset!r} ({account.reasons[each.number]})"
+                for each in account.debits
+            ]
+            counted = f"; counted together: {', '.join(reasons)}" if reasons else ""
             raise LedgerError(
                 f"table {name!r} has spent ε = {spent:.4g} of {cap.epsilon:g} at "
                 f"δ = {cap.delta:g}, and with this release it would be "
-                f"{total.epsilon(cap.delta):.4g}{_counted(account)}; ask for less, or stop"
+                f"{total.epsilon(cap.delta):.4g}{counted}; ask for less, or stop"
             )
     return total.epsilon(account.cap.delta)
-
-
-def _counted(account: Account) -> str:
-    """Which releases count together, and why."""
-    reasons = [
-        f"entry {debit.number} of {debit.dataset!r} ({account.reasons[debit.number]})"
-        for debit in account.debits
-    ]
-    return f"; counted together: {', '.join(reasons)}" if reasons else ""
-
-
-def _account_to_json(account: Account) -> dict[str, Any]:
-    return {
-        "dataset": account.dataset,
-        "releases": sum(debit.dataset == account.dataset for debit in account.debits),
-        "epsilon": account.spent,
-        "cap": vars(account.cap),
-        "unit": None if account.total is None else account.total.unit,
-        "counted_with": [name for name in account.caps if name != account.dataset],
-    }
-
-
-def _persons_to_json(accounts: Sequence[Account]) -> list[dict[str, Any]]:
-    """What a person spends where several tables hold the same persons."""
-    shown: dict[tuple[int, ...], dict[str, Any]] = {}
-    for account in accounts:
-        if len(account.caps) > 1 and account.total is not None and account.total.unit != ONE_ROW:
-            delta = min(cap.delta for cap in account.caps.values())
-            shown[tuple(debit.number for debit in account.debits)] = {
-                "tables": sorted(account.caps),
-                "releases": len(account.debits),
-                "epsilon": account.total.epsilon(delta),
-                "delta": delta,
-            }
-    return list(shown.values())
-
-
-def _debit_to_json(debit: Entry, run: str) -> dict[str, Any]:
-    claim = debit.document["claim"]
-    return {
-        "entry": debit.number,
-        "at": debit.at,
-        "dataset": debit.dataset,
-        "label": debit.document["label"],
-        **{name: claim[name] for name in ("mechanism", "epsilon", "delta")},
-        "total_epsilon": debit.document["epsilon"],
-        "total_delta": debit.document["delta"],
-        "run": run,
-    }
