@@ -32,8 +32,8 @@ def fitted(design: np.ndarray, labels: np.ndarray, **options: Any) -> LinearMode
     return fit_rows(
         np.asarray(design, float),
         np.asarray(labels, float),
-        LinearOptions(**{"fit_intercept": False} | options),
         None,
+        LinearOptions(**{"fit_intercept": False} | options),
     )
 
 

@@ -30,7 +30,7 @@ def data(tail: str) -> tuple[np.ndarray, np.ndarray]:
 
 def intervals(design: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return value, low and high of every coefficient, a row each."""
-    model = fit_rows(design, labels, LinearOptions(fit_intercept=False), None)
+    model = fit_rows(design, labels, None, LinearOptions(fit_intercept=False))
     return np.array([(each.value, each.low, each.high) for each in model.coefficients]).T
 
 

@@ -159,7 +159,7 @@ def _fit_linear(
         clip=not learning["no_clip"],
         **{name: learning[name] for name in ("max_norm", "columns", "confidence", "shrink")},
     )
-    return linear.fit_release(releases, rows, options)
+    return linear.fit_release(releases, rows, options.checked_options())
 
 
 def _fit_network(release: Release, rows: Source | None, learning: dict[str, Any]) -> NetworkModel:
@@ -171,7 +171,7 @@ def _fit_network(release: Release, rows: Source | None, learning: dict[str, Any]
             raise InputError(f"`{name}` is for --model linear; leave it out")
     names = ("max_norm", "shrink", "epochs", "learning_rate", "seed")
     options = {name: learning[name] for name in names} | {"clip": not learning["no_clip"]}
-    return bags.fit_release(release, rows, NetworkOptions(**options), progress)
+    return bags.fit_release(release, rows, NetworkOptions(**options).checked_options(), progress)
 
 
 def _penalty(name: str, text: str) -> Any:

@@ -1,8 +1,9 @@
 """The scikit-learn estimators that people fit: `LinearRegressor` and `BagRegressor`.
 
-They are thin: parameters are the fields of the learner's options, learnt attributes are the fields
-of its model with an underscore at their end. This is the only module that imports scikit-learn as
-a whole. What scikit-learn refuses is an error of ours, in one line and without values.
+They are thin: parameters are the fields of the options that they inherit, learnt attributes are the
+fields of the model with an underscore at their end. This is the only module that imports
+scikit-learn as a whole. What scikit-learn refuses is an error of ours, in one line and without
+values.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -34,7 +34,6 @@ from labeldp.learners.models import (
     Model,
     NetworkModel,
     NetworkOptions,
-    Penalty,
     load_model,
 )
 from labeldp.learners.summary import Summary, picture
@@ -58,8 +57,9 @@ class ArgumentTypeError(InputError, TypeError):
 class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What the estimators share: all but how they learn."""
 
-    _options_class: ClassVar[type[LinearOptions] | type[NetworkOptions]]
     _model_class: ClassVar[type[Model]]
+    # Options compare by value, estimators by identity.
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
     def predict(self, X: Any, *, unknown: Unknown = "base") -> Array:
         """Return one prediction a row for raw rows or, after plain rows, for an array like them.
@@ -97,11 +97,6 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the estimator that `save` wrote; predicting with it needs no extra."""
         model = load_model(path, cls._model_class)
         return cls(**asdict(model.options))._remember(model)
-
-    def _options(self) -> Any:
-        """Return the parameters, checked."""
-        kind = self._options_class
-        return kind(**{each.name: getattr(self, each.name) for each in fields(kind)})
 
     def _plain_rows(self, X: Any, y: Any) -> tuple[Array, Array, tuple[str, ...] | None]:
         """Return plain rows, their labels and the names of their columns."""
@@ -160,32 +155,29 @@ def _validate(estimator: Any, *arrays: Any, **checks: Any) -> Any:
         raise kind(words) from None
 
 
-def _as_releases(data: Any) -> list[Release] | None:
-    """Return releases given as such or by their directories, or a list of them; None if none."""
-    several = data if isinstance(data, list | tuple) else [data]
-    if not any(isinstance(each, Release | str | PathLike) for each in several):
-        return None
-    if not all(isinstance(each, Release | str | PathLike) for each in several):
-        raise InputError("a list of releases holds something else; give releases alone")
-    return [each if isinstance(each, Release) else Release.load(Path(each)) for each in several]
+def _releases_and_table(data: Any, table: Any) -> tuple[list[Release], Source | None]:
+    """Return releases given as such or by their directories, and the table whose rows one names.
 
-
-def _table_of(releases: Sequence[Release], data: Any) -> Source | None:
-    """Return the table whose rows a release names; ignore one that is not needed.
-
-    So `fit(release, table)` is right whatever mechanism made the release.
+    Without any release, `data` are plain rows. A table that is not needed is ignored, so that
+    `fit(release, table)` is right whatever mechanism made the release.
     """
-    if isinstance(data, list | tuple) or getattr(data, "ndim", 2) == 1:
+    several = data if isinstance(data, list | tuple) else [data]
+    kinds = {isinstance(each, Release | str | PathLike) for each in several}
+    if True not in kinds:
+        return [], None
+    if False in kinds:
+        raise InputError("a list of releases holds something else; give releases alone")
+    if isinstance(table, list | tuple) or getattr(table, "ndim", 2) == 1:
         raise InputError(
             "a release carries its own labels; leave `y` out, or give the table it was made from"
         )
-    if data is None or len(releases) != 1 or not releases[0].needs_rows:
-        return None
-    return table_rows(releases[0], data)
+    releases = [each if isinstance(each, Release) else Release.load(Path(each)) for each in several]
+    if table is None or len(releases) != 1 or not releases[0].needs_rows:
+        return releases, None
+    return releases, table_rows(releases[0], table)
 
 
-@dataclass(eq=False, repr=False)
-class LinearRegressor(_Estimator):
+class LinearRegressor(_Estimator, LinearOptions):
     """Linear regression on a release's aggregates: least squares, ridge, lasso or bounded norm.
 
     `fit(release)` learns from the m aggregates; `predict` and `score` then take raw rows.
@@ -254,16 +246,7 @@ class LinearRegressor(_Estimator):
         Number and names of the columns of `coef_` (names on plain rows only if X has them).
     """
 
-    _options_class, _model_class = LinearOptions, LinearModel
-
-    penalty: Penalty = LinearOptions.penalty
-    lasso: Penalty = LinearOptions.lasso
-    max_norm: float | None = LinearOptions.max_norm
-    columns: Sequence[str] | None = LinearOptions.columns
-    fit_intercept: bool = LinearOptions.fit_intercept
-    confidence: float = LinearOptions.confidence
-    shrink: bool | None = LinearOptions.shrink
-    clip: bool = LinearOptions.clip
+    _model_class = LinearModel
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release)`, `(release, table)`, `([release, …])` or plain rows `(X, y)`.
@@ -285,11 +268,10 @@ class LinearRegressor(_Estimator):
         LabelDPWarning
             The release does not show that predictions beat the mean of the labels.
         """
-        options, releases = self._options(), _as_releases(X)
-        if releases is None:
-            rows, labels, names = self._plain_rows(X, y)
-            return self._learn(linear.fit_rows(rows, labels, options, names))
-        return self._learn(linear.fit_release(releases, _table_of(releases, y), options))
+        options, (releases, table) = self.checked_options(), _releases_and_table(X, y)
+        if not releases:
+            return self._learn(linear.fit_rows(*self._plain_rows(X, y), options))
+        return self._learn(linear.fit_release(releases, table, options))
 
     def summary(self) -> Summary:
         """Return the release, the estimated quality and the coefficients with errors, for people.
@@ -308,7 +290,7 @@ class LinearRegressor(_Estimator):
 
 
 @dataclass(eq=False, repr=False)
-class BagRegressor(_Estimator):
+class BagRegressor(_Estimator, NetworkOptions):
     """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.
 
     `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release, or from the
@@ -379,22 +361,8 @@ class BagRegressor(_Estimator):
         As in `LinearRegressor`: design columns after a release.
     """
 
-    _options_class, _model_class = NetworkOptions, NetworkModel
+    _model_class = NetworkModel
 
-    hidden: tuple[int, ...] = NetworkOptions.hidden
-    epochs: int = NetworkOptions.epochs
-    learning_rate: float = NetworkOptions.learning_rate
-    final_rate: float = NetworkOptions.final_rate
-    batch_rows: int = NetworkOptions.batch_rows
-    patience: int = NetworkOptions.patience
-    validation_fraction: float = NetworkOptions.validation_fraction
-    max_norm: float | None = NetworkOptions.max_norm
-    scale_labels: bool = NetworkOptions.scale_labels
-    shrink: bool | None = NetworkOptions.shrink
-    folds: int = NetworkOptions.folds
-    clip: bool = NetworkOptions.clip
-    seed: int = NetworkOptions.seed
-    threads: int | None = NetworkOptions.threads
     progress: Progress | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -402,16 +370,14 @@ class BagRegressor(_Estimator):
 
         A table that the release does not need is ignored.
         """
-        options = self._options()
+        options = self.checked_options()
         if isinstance(X, WeightedBags):
             return self._learn(bags.fit_bags(X, options, self.progress))
-        releases = _as_releases(X)
-        if releases is None:
-            rows, labels, names = self._plain_rows(X, y)
-            return self._learn(bags.fit_rows(rows, labels, options, names, self.progress))
+        releases, table = _releases_and_table(X, y)
+        if not releases:
+            return self._learn(bags.fit_rows(*self._plain_rows(X, y), options, self.progress))
         if len(releases) != 1:
             raise InputError("a network learns from one release; give one")
-        table = _table_of(releases, y)
         return self._learn(bags.fit_release(releases[0], table, options, self.progress))
 
     def output_bound(self, row_norm: float | None = None) -> float:

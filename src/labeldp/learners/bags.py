@@ -159,7 +159,7 @@ class WeightedBags:
         """
         labels, features = release.label_model, release.features
         if isinstance(labels, RowLabels):
-            encode, encoder = Encoder(features), RowEncoder.of(features)
+            encode, encoder = Encoder(features), RowEncoder(features)
             parts = [
                 (*encoder.rows(encode(batch)), noisy)
                 for batch, noisy in labelled_rows(release, source)
@@ -187,7 +187,7 @@ class WeightedBags:
     @classmethod
     def from_rows(cls, features: FeatureMap, rows: Any, labels: ArrayLike) -> WeightedBags:
         """Return every raw row as a bag of weight 1: the instance-level baseline, not private."""
-        encoder = RowEncoder.of(features)
+        encoder = RowEncoder(features)
         parts = [encoder.rows(features.encode(batch)) for batch in features.batches(rows)]
         if not parts:
             raise InputError("there is no row; nothing can be learnt")
@@ -215,7 +215,7 @@ class WeightedBags:
         weights = weight[order].astype(np.float32)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         wanted, places = np.unique(row[order].astype(np.int64), return_inverse=True)
-        encoder = RowEncoder.of(features)
+        encoder = RowEncoder(features)
         codes = np.empty((len(wanted), len(encoder.sizes)), dtype=np.int32)
         numbers = np.empty((len(wanted), len(encoder.numbers)), dtype=np.float32)
         batches = source.feature_batches(features.columns)
@@ -287,8 +287,8 @@ def fit_release(
 def fit_rows(
     rows: Array,
     labels: Array,
-    options: NetworkOptions,
     names: tuple[str, ...] | None,
+    options: NetworkOptions,
     progress: Progress | None = None,
 ) -> NetworkModel:
     """Return the fit of plain rows, standardised column by column."""

@@ -29,7 +29,6 @@ def row_products(rows: Array, coefficients: Array) -> Array:
     return np.concatenate([np.empty(0), *parts])
 
 
-@dataclass(frozen=True, eq=False)
 class RowEncoder:
     """The kept design columns of a feature map, but for the constant, as codes and numbers.
 
@@ -37,36 +36,25 @@ class RowEncoder:
     constant is the network's own bias.
     """
 
-    level_codes: tuple[Codes, ...]
-    """Per category: the code of every level among the kept ones, −1 for a pruned one."""
-    sizes: tuple[int, ...]
-    """Per category: how many levels are kept."""
-    numbers: list[int]
-    """Kept columns of `Encoded.numbers`."""
-    scales: Array
-
-    @classmethod
-    def of(cls, features: FeatureMap) -> RowEncoder:
-        """Return the encoder of a feature map."""
+    def __init__(self, features: FeatureMap) -> None:
         is_kept = features.kept_places >= 0
         blocks = [is_kept[place] for place in features.category_blocks]
         codes = (np.where(block, np.cumsum(block) - 1, -1) for block in blocks)
+        self._level_codes = [each.astype(np.int32) for each in codes]
         columns = features.number_columns
-        numbers = [index for index, column in enumerate(columns) if is_kept[column]]
-        return cls(
-            tuple(each.astype(np.int32) for each in codes),
-            tuple(int(block.sum()) for block in blocks),
-            numbers,
-            features.scales[[columns[index] for index in numbers]],
-        )
+        self.sizes = tuple(int(block.sum()) for block in blocks)
+        """Per category: how many levels are kept."""
+        self.numbers = [index for index, column in enumerate(columns) if is_kept[column]]
+        """Kept columns of `Encoded.numbers`."""
+        self._scales = features.scales[[columns[index] for index in self.numbers]]
 
     def rows(self, encoded: Encoded) -> tuple[Codes, Array]:
         """Return codes (rows × categories) and design values of the numbers (rows × numbers)."""
         codes = np.empty((encoded.rows, len(self.sizes)), dtype=np.int32)
-        tables = zip(self.level_codes, encoded.categories, strict=True)
+        tables = zip(self._level_codes, encoded.categories, strict=True)
         for index, (table, levels) in enumerate(tables):
             codes[:, index] = table[levels]
-        return codes, encoded.numbers[:, self.numbers] * self.scales
+        return codes, encoded.numbers[:, self.numbers] * self._scales
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,7 +96,7 @@ def fit_release(
 
 
 def fit_rows(
-    rows: Array, labels: Array, options: LinearOptions, names: tuple[str, ...] | None
+    rows: Array, labels: Array, names: tuple[str, ...] | None, options: LinearOptions
 ) -> LinearModel:
     """Return the fit of plain rows, as of any regression; columns without names are x0, x1, …."""
     only_releases = {
@@ -251,7 +251,8 @@ def _release_equations(
         equations = bag_equations(release, labels, source, columns)
     else:
         equations = sketch_equations(release, labels, columns)
-    if not equations.knows_noise and (chooses or not options.is_penalised):
+    has_limit = options.penalty != 0 or options.max_norm is not None
+    if not equations.knows_noise and (chooses or not has_limit):
         raise InputError(
             f"the fit needs more aggregates than columns: {release.bags} for "
             f"{len(equations.estimate)} independent columns; publish more, or set a penalty or a "

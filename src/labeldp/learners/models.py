@@ -18,7 +18,7 @@ import hashlib
 import json
 import math
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
@@ -47,6 +47,7 @@ from labeldp.io_util import json_digest, new_path, parse_json, path_problem
 from labeldp.learners.layers import Layers, RowEncoder, row_products, without_constant
 
 Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
 Penalty = float | Literal["auto"]
 
 VERSION = 1
@@ -92,14 +93,6 @@ class Effect:
     predictions: tuple[float, ...]
     privacy_errors: tuple[float, ...] | None = None
     total_errors: tuple[float, ...] | None = None
-
-    @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> Effect:
-        """Return the effect that `asdict` was taken of."""
-        lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
-        if len(set(map(len, lists.values()))) != 1:
-            raise ValueError("an effect has lists of different lengths")
-        return cls(**entry | lists)
 
 
 @dataclass(frozen=True)
@@ -156,23 +149,9 @@ class Quality:
 # --- options ---
 
 
-def _set(options: LinearOptions | NetworkOptions, **values: Any) -> None:
-    """Replace fields of frozen options by plain Python values, which JSON can hold."""
-    for name, value in values.items():
-        object.__setattr__(options, name, value)
-
-
-def _check_flags(options: LinearOptions | NetworkOptions, *names: str) -> None:
-    """Take fields for truth values; `shrink` may also be None."""
-    for name in names:
-        value = getattr(options, name)
-        if name != "shrink" or value is not None:
-            _set(options, **{name: to_bool(name, value)})
-
-
-@dataclass(frozen=True)
+@dataclass
 class LinearOptions:
-    """The parameters of `LinearRegressor`; see there. What makes no sense is refused."""
+    """The parameters of `LinearRegressor`, which explains them."""
 
     penalty: Penalty = 0.0
     lasso: Penalty = 0.0
@@ -183,38 +162,32 @@ class LinearOptions:
     shrink: bool | None = None
     clip: bool = True
 
-    def __post_init__(self) -> None:
-        for name in ("penalty", "lasso"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                at_least(0, **{name: value})
-                _set(self, **{name: float(value)})
-            elif value != "auto":
-                raise InputError(f"`{name}` must be a number or 'auto', not {describe(value)}")
-        if self.max_norm is not None:
-            positive(max_norm=self.max_norm)
-            _set(self, max_norm=float(self.max_norm))
-        if self.columns is not None:
-            _set(self, columns=to_str_tuple("columns", self.columns))
+    def checked_options(self) -> LinearOptions:
+        """Return the options as plain values, which JSON can hold; refuse what makes no sense."""
         in_range(0, 1, confidence=self.confidence)
-        _set(self, confidence=float(self.confidence))
-        _check_flags(self, "fit_intercept", "shrink", "clip")
-        if (self.penalty != 0) + (self.lasso != 0) + (self.max_norm is not None) > 1:
+        options = LinearOptions(
+            penalty=_to_penalty("penalty", self.penalty),
+            lasso=_to_penalty("lasso", self.lasso),
+            max_norm=None if self.max_norm is None else _to_positive("max_norm", self.max_norm),
+            columns=None if self.columns is None else to_str_tuple("columns", self.columns),
+            fit_intercept=to_bool("fit_intercept", self.fit_intercept),
+            confidence=float(self.confidence),
+            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
+            clip=to_bool("clip", self.clip),
+        )
+        limits = (options.penalty != 0) + (options.lasso != 0) + (options.max_norm is not None)
+        if limits > 1:
             raise InputError("set one of `penalty`, `lasso` and `max_norm`, not both")
-        if self.shrink and self.is_penalised:
+        if options.shrink and limits:
             raise InputError(
                 "`shrink=True` chooses its own penalty; leave `penalty`, `lasso` and `max_norm` out"
             )
-
-    @property
-    def is_penalised(self) -> bool:
-        """Whether a penalty or a bound is set."""
-        return self.penalty != 0 or self.lasso != 0 or self.max_norm is not None
+        return options
 
 
-@dataclass(frozen=True)
+@dataclass
 class NetworkOptions:
-    """The parameters of `BagRegressor` that training reads; see there."""
+    """The parameters of `BagRegressor` that training reads, which explains them."""
 
     hidden: tuple[int, ...] = (128, 64)
     epochs: int = 200
@@ -231,37 +204,62 @@ class NetworkOptions:
     seed: int = 0
     threads: int | None = None
 
-    def __post_init__(self) -> None:
+    def checked_options(self) -> NetworkOptions:
+        """Return the options as plain values, which JSON can hold; refuse what makes no sense."""
         if isinstance(self.hidden, str) or not np.iterable(self.hidden):
             raise InputError(
                 f"`hidden` must be a list of whole numbers, not {describe(self.hidden)}"
             )
-        _set(self, hidden=tuple(to_int("hidden", width) for width in self.hidden))
-        at_least(1, hidden=min(self.hidden, default=1))
-        least = {"epochs": 1, "batch_rows": 1, "patience": 1, "folds": 2, "seed": 0, "threads": 1}
-        for name, low in least.items():
-            if getattr(self, name) is not None or name != "threads":
-                _set(self, **{name: to_int(name, getattr(self, name))})
-                at_least(low, **{name: getattr(self, name)})
-        if self.seed >= 2**63:
-            raise InputError(f"`seed` must be below 2**63, not {self.seed}")
-        for name in ("learning_rate", "final_rate", "max_norm"):
-            if getattr(self, name) is not None or name != "max_norm":
-                positive(**{name: getattr(self, name)})
-                _set(self, **{name: float(getattr(self, name))})
         share(validation_fraction=self.validation_fraction)
-        _set(self, validation_fraction=float(self.validation_fraction))
-        _check_flags(self, "scale_labels", "shrink", "clip")
-        if self.shrink and self.wants_one_network:
+        options = NetworkOptions(
+            hidden=tuple(_to_count("hidden", width) for width in self.hidden),
+            epochs=_to_count("epochs", self.epochs),
+            learning_rate=_to_positive("learning_rate", self.learning_rate),
+            final_rate=_to_positive("final_rate", self.final_rate),
+            batch_rows=_to_count("batch_rows", self.batch_rows),
+            patience=_to_count("patience", self.patience),
+            validation_fraction=float(self.validation_fraction),
+            max_norm=None if self.max_norm is None else _to_positive("max_norm", self.max_norm),
+            scale_labels=to_bool("scale_labels", self.scale_labels),
+            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
+            folds=_to_count("folds", self.folds, least=2),
+            clip=to_bool("clip", self.clip),
+            seed=_to_count("seed", self.seed, least=0),
+            threads=None if self.threads is None else _to_count("threads", self.threads),
+        )
+        if options.seed >= 2**63:
+            raise InputError(f"`seed` must be below 2**63, not {options.seed}")
+        if options.shrink and options.wants_one_network:
             raise InputError(
                 "`shrink=True` averages networks: leave `max_norm`, `scale_labels=False` and "
                 "`validation_fraction=0` out"
             )
+        return options
 
     @property
     def wants_one_network(self) -> bool:
         """Whether an option is set that only a single network, as it was trained, can satisfy."""
         return self.max_norm is not None or not self.scale_labels or self.validation_fraction == 0
+
+
+def _to_penalty(name: str, value: Any) -> Penalty:
+    if value == "auto":
+        return "auto"
+    if isinstance(value, str):
+        raise InputError(f"`{name}` must be a number or 'auto', not {describe(value)}")
+    at_least(0, **{name: value})
+    return float(value)
+
+
+def _to_positive(name: str, value: Any) -> float:
+    positive(**{name: value})
+    return float(value)
+
+
+def _to_count(name: str, value: Any, least: int = 1) -> int:
+    count = to_int(name, value)
+    at_least(least, **{name: count})
+    return count
 
 
 # --- models ---
@@ -315,21 +313,27 @@ class LinearModel(ReprMixin):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
         residual_ms = None if math.isnan(self.residual_ms) else self.residual_ms
-        _write(path, _document(self) | {"coef": self.coef.tolist(), "residual_ms": residual_ms})
+        _write(path, self, {"coef": self.coef.tolist(), "residual_ms": residual_ms})
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LinearModel:
         """Return the model of a file; any damage is an exception."""
-        values = _field_values(cls, document)
+        values = _common_values(cls, document)
         residual_ms = values["residual_ms"]
+        effects = []
+        for entry in values["effects"]:
+            lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
+            if len(set(map(len, lists.values()))) != 1:
+                raise ValueError("an effect has lists of different lengths")
+            effects.append(Effect(**entry | lists))
         values |= {
-            "options": LinearOptions(**document["parameters"]),
+            "options": LinearOptions(**document["parameters"]).checked_options(),
             "coef": np.array(values["coef"], dtype=np.float64),
             "intercept": to_float("intercept", values["intercept"]),
             "coefficients": tuple(Coefficient(**entry) for entry in values["coefficients"]),
             "residual_ms": math.nan if residual_ms is None else residual_ms,
             "releases": tuple(values["releases"]),
-            "effects": tuple(map(Effect.from_json, values["effects"])),
+            "effects": tuple(effects),
         }
         model = cls(**values)
         names = model.feature_names
@@ -392,7 +396,7 @@ class NetworkModel(ReprMixin):
         elif self.features is None:
             raise InputError("the bags had no feature map, so raw rows cannot be encoded")
         elif self.input == "codes":
-            encoder, parts = RowEncoder.of(self.features), [np.empty(0)]
+            encoder, parts = RowEncoder(self.features), [np.empty(0)]
             for batch in self.features.batches(rows):
                 parts.append(self.layers.values(*encoder.rows(self.features.encode(batch))))
             outputs = np.concatenate(parts)
@@ -421,48 +425,41 @@ class NetworkModel(ReprMixin):
             raise InputError("the bags had no feature map, so the model could not be used again")
         matrices = {f"layer_{index}": matrix for index, matrix in enumerate(self.layers.matrices)}
         layers = {"category_sizes": list(self.layers.sizes), "layers": len(matrices)}
-        _write(path, _document(self) | layers, matrices)
+        _write(path, self, layers, matrices)
 
     @classmethod
-    def from_document(
-        cls, document: dict[str, Any], arrays: dict[str, NDArray[Any]]
-    ) -> NetworkModel:
+    def from_document(cls, document: dict[str, Any], arrays: Arrays) -> NetworkModel:
         """Return the model of a file; any damage is an exception."""
-        values = _field_values(cls, document)
+        values = _common_values(cls, document)
         matrices = tuple(arrays[f"layer_{index}"] for index in range(values["layers"]))
-        values["options"] = NetworkOptions(**document["parameters"])
+        values["options"] = NetworkOptions(**document["parameters"]).checked_options()
         values["layers"] = Layers(tuple(document["category_sizes"]), matrices)
         positive(scale=values["scale"])
         finite(shift=values["shift"])
         model = cls(**values)
-        model._check_layers()
-        return model
-
-    def _check_layers(self) -> None:
-        """Raise ValueError if the layers do not fit each other or the rows."""
-        for matrix in self.layers.matrices:
+        features = model.features
+        sizes: tuple[int, ...] = ()
+        if model.input == "columns" and features is None:
+            numbers = len(model.centre or ())
+            named = numbers if model.feature_names is None else len(model.feature_names)
+            if not numbers == len(model.spread or ()) == named:
+                raise ValueError("the columns differ in number")
+        elif model.input == "design" and features is not None:
+            numbers = len(features.names) - (features.constant is not None)
+        elif model.input == "codes" and features is not None:
+            encoder = RowEncoder(features)
+            sizes, numbers = encoder.sizes, len(encoder.numbers)
+        else:
+            raise ValueError("input and features do not go together")
+        for matrix in matrices:
             if matrix.dtype != np.float32 or matrix.ndim != 2 or not np.isfinite(matrix).all():
                 raise ValueError("a layer is not a matrix of finite float32")
-        outputs = [matrix.shape[1] for matrix in self.layers.matrices]
-        inputs = [len(matrix) - 1 for matrix in self.layers.matrices]
+        inputs, outputs = [len(each) - 1 for each in matrices], [each.shape[1] for each in matrices]
+        if sizes != model.layers.sizes or inputs[0] != sum(sizes) + numbers:
+            raise ValueError("the layers do not fit the columns")
         if [*inputs[1:], 1] != outputs:
             raise ValueError("the layers do not fit together")
-        if self.input not in ("codes", "design", "columns"):
-            raise ValueError("input is malformed")
-        if (self.features is None) != self.takes_array:
-            raise ValueError("features do not fit the input")
-        sizes: tuple[int, ...] = ()
-        if self.features is None:
-            numbers = len(self.centre or ())
-            if not numbers == len(self.spread or ()) == len(self.feature_names or [""] * numbers):
-                raise ValueError("the columns differ in number")
-        elif self.input == "design":
-            numbers = len(self.features.names) - (self.features.constant is not None)
-        else:
-            encoder = RowEncoder.of(self.features)
-            sizes, numbers = encoder.sizes, len(encoder.numbers)
-        if sizes != self.layers.sizes or numbers != self.layers.numbers:
-            raise ValueError("the layers do not fit the columns")
+        return model
 
 
 Model = LinearModel | NetworkModel
@@ -478,32 +475,22 @@ def _clip(predictions: Array, model: Model) -> Array:
 # --- files ---
 
 
-def _document(model: Model) -> dict[str, Any]:
-    """Return the fields of a model as a document, nested values as plain ones."""
-    values = asdict(replace(model, features=None))
-    return {
-        "format": model.FORMAT,
-        "version": VERSION,
-        "parameters": values.pop("options"),
-        **values,
-        "features": None if model.features is None else model.features.to_json(),
-    }
-
-
-def _field_values(kind: type[Model], document: dict[str, Any]) -> dict[str, Any]:
+def _common_values(kind: type[Model], document: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a model but its options, those converted that both kinds have."""
     values = {each.name: document[each.name] for each in fields(kind) if each.name != "options"}
-    described, names = values["features"], values["feature_names"]
-    quality, label_range = values["quality"], values["label_range"]
-    return values | {
-        "features": None if described is None else FeatureMap.from_json(described),
-        "feature_names": None if names is None else tuple(names),
-        "label_range": None if label_range is None else to_range("label_range", label_range),
-        "quality": None if quality is None else Quality(**quality),
+    conversions: dict[str, Callable[[Any], Any]] = {
+        "features": FeatureMap.from_json,
+        "feature_names": tuple,
+        "label_range": lambda ends: to_range("label_range", ends),
+        "quality": lambda entry: Quality(**entry),
     }
+    for name, convert in conversions.items():
+        if values[name] is not None:
+            values[name] = convert(values[name])
+    return values
 
 
-def seal_of(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
+def seal_of(document: dict[str, Any], arrays: Arrays) -> str:
     """Return a checksum of all fields but the seal, and of all arrays."""
     body = {name: value for name, value in document.items() if name != "seal"}
     numbers = {
@@ -515,13 +502,23 @@ def seal_of(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
 
 def _write(
     path: str | PathLike[str],
-    document: dict[str, Any],
-    arrays: dict[str, NDArray[Any]] | None = None,
+    model: Model,
+    changes: dict[str, Any],
+    arrays: Arrays | None = None,
 ) -> None:
-    """Seal a document and write it as a new file, whole or not at all."""
+    """Seal the fields of a model, with these changes, and write a new file, whole or not at all."""
+    values = asdict(replace(model, features=None))
+    document = {
+        "format": model.FORMAT,
+        "version": VERSION,
+        "parameters": values.pop("options"),
+        **values,
+        "features": None if model.features is None else model.features.to_json(),
+        **changes,
+    }
     try:  # floats are written by repr: exact
-        sealed = {**document, "seal": seal_of(document, arrays or {})}
-        text = json.dumps(sealed, allow_nan=False, indent=None if arrays else 1).encode()
+        document["seal"] = seal_of(document, arrays or {})
+        text = json.dumps(document, allow_nan=False, indent=None if arrays else 1).encode()
     except ValueError as error:
         raise InputError("the model holds a number that is not finite; fit it again") from error
     with new_path(to_path("path", path)) as partial, open(partial, "wb") as file:
@@ -559,22 +556,23 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
         raise InputError(f"{path} is a damaged model file: {reason}") from error
 
 
-def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Return the document and the arrays of a file; their fields are not checked yet."""
-    reason = path_problem(to_path("path", path))
+    place = to_path("path", path)
+    reason = path_problem(place)
     try:
-        text = b"" if reason else to_path("path", path).read_bytes()
+        text = b"" if reason else place.read_bytes()
     except OSError as error:
         reason = f"{error.strerror}; name one that a fitted model was written to"
     if reason:
         raise InputError(f"cannot read a model from {path}: {reason}")
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: Arrays = {}
     try:
         if text.startswith(b"PK"):
-            with zipfile.ZipFile(path) as archive:
+            with zipfile.ZipFile(place) as archive:
                 if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
                     raise ValueError("it is compressed")
-            with np.load(path, allow_pickle=False) as stored:
+            with np.load(place, allow_pickle=False) as stored:
                 arrays = dict(stored)
             text = arrays.pop("header").tobytes()
         document = parse_json(text.decode())
