@@ -323,9 +323,41 @@ def _root(
 def _brent(
     function: Function, first: float, second: float, *, absolute: float, relative: float
 ) -> float:
-    """Return a zero of a function with opposite signs at the two ends."""
-    # imported here: it is the only use of scipy.optimize, which costs each command a tenth of a
-    # second, and not every command searches
-    from scipy.optimize import brentq
+    """Return a zero of a function with opposite signs at the two ends, as scipy's brentq does.
 
-    return float(brentq(function, first, second, xtol=absolute, rtol=relative, maxiter=1000))
+    Written out because importing scipy.optimize takes a seventh of a small release.
+    """
+    before, now = first, second
+    at_before, at_now = function(before), function(now)
+    if at_before == 0.0:
+        return before
+    opposite, at_opposite = before, at_before  # the end with the other sign than `now`
+    step = last_step = now - before
+    while at_now != 0.0:
+        if at_before != 0.0 and (at_before > 0.0) != (at_now > 0.0):
+            opposite, at_opposite = before, at_before
+            step = last_step = now - before
+        if abs(at_opposite) < abs(at_now):  # `now` is the better end
+            before, now, opposite = now, opposite, now
+            at_before, at_now, at_opposite = at_now, at_opposite, at_now
+        tolerance = (absolute + relative * abs(now)) / 2.0
+        half = (opposite - now) / 2.0
+        if abs(half) < tolerance:
+            return now
+        trial = math.inf
+        if abs(last_step) > tolerance and abs(at_now) < abs(at_before):
+            if before == opposite:  # secant
+                trial = -at_now * (now - before) / (at_now - at_before)
+            else:  # inverse quadratic interpolation
+                slope = (at_before - at_now) / (before - now)
+                slope_opposite = (at_opposite - at_now) / (opposite - now)
+                rise = at_opposite * slope_opposite - at_before * slope
+                trial = -at_now * rise / (slope_opposite * slope * (at_opposite - at_before))
+        if 2.0 * abs(trial) < min(abs(last_step), 3.0 * abs(half) - tolerance):
+            last_step, step = step, trial
+        else:  # bisection
+            last_step = step = half
+        before, at_before = now, at_now
+        now += step if abs(step) > tolerance else math.copysign(tolerance, half)
+        at_now = function(now)
+    return now
