@@ -90,6 +90,29 @@ def test_enclosures_contain_the_exact_rationals(
         ctx.prec = saved
 
 
+@pytest.mark.parametrize("bits", [900, 1074, 1120, 3000])
+def test_enclosures_hold_beyond_the_smallest_double(bits: int) -> None:
+    """2**-bits underflows as a double; 1,120 is the most that exact rounding ever asks for."""
+    factor, moments, residual = solved(regression(60, 1.0, 3))
+    beta, square = exact_solution(factor, moments)
+    residual.refine(bits)
+    assert residual.square_low <= square <= residual.square_high
+    for shown, error, truth in zip(
+        residual.coefficients(), residual.coefficient_errors(), beta, strict=True
+    ):
+        assert abs(Fraction(float(shown)) - truth) <= Fraction(float(error))
+    weights = np.array([1.0, 0.3, -2.0, 0.7])
+    truth = sum(Fraction(float(w)) * b for w, b in zip(weights, beta, strict=True))
+    saved = ctx.prec
+    try:
+        ctx.prec = 2 * bits + 400
+        ball = residual.linear(weights)
+        assert ball.overlaps(arb(fmpz(truth.numerator)) / arb(fmpz(truth.denominator)))
+        assert 0 < ball.rad() < arb(2) ** (40 - bits)
+    finally:
+        ctx.prec = saved
+
+
 def test_labels_in_the_span_have_residual_zero_where_floats_say_otherwise() -> None:
     x = np.arange(200.0)
     y = 3.0 * x + 5.0

@@ -40,6 +40,8 @@ class ExactLeastSquares:
         self._cross = moments.cross[list(cholesky.kept)]
         self._square = moments.square
         self._whitener = cholesky.whitener
+        # At least √((XᵀX)⁻¹_kk): how far an error of the residual moves coefficient k.
+        self._spread = np.sqrt(cholesky.inverse_diagonal()) * (1 + 2.0**-50)
         self.refine(_START_BITS)
 
     def __repr__(self) -> str:
@@ -56,10 +58,13 @@ class ExactLeastSquares:
         target = np.array([int(entry) << bits for entry in cross], dtype=object)
         gradient = target
         for _ in range(_STEPS):
-            step = self._newton_step(gradient)
-            if not any(step):  # doubles see nothing left to correct at this many places
+            # A Newton step in doubles, which hold the first 900 bits of long integers.
+            shift = max(0, max((int(entry).bit_length() for entry in gradient), default=0) - 900)
+            short = np.array([float(int(entry) >> shift) for entry in gradient])
+            step = self._whitener.T @ (self._whitener @ short)
+            if not np.rint(step).any():  # doubles see nothing left to correct at this many places
                 break
-            trial = trial + step
+            trial = trial + np.array([round(float(x)) << shift for x in step], dtype=object)
             gradient = target - gram @ trial
         self.bits = bits
         self._trial = trial
@@ -69,17 +74,21 @@ class ExactLeastSquares:
         unit = Fraction(1, 1 << (2 * bits))
         self.square_high = value * unit
         self.square_low = max(Fraction(0), self.square_high - error * unit)
-        # 1.001 is far more than the rounding of the root
-        self._error = math.sqrt(error * 1.001) * 2.0**-bits
+        # √(gᵀ(XᵀX)⁻¹g) in units of 2**-bits; 1.001 is far more than the rounding of the root. The
+        # unit stays apart: 2.0**-bits underflows to 0 beyond 1,074 bits, and so would the error.
+        self._error_units = math.sqrt(error * 1.001)
 
     def coefficients(self) -> NDArray[np.float64]:
         """Return β̃ rounded to doubles."""
-        return np.array([_to_float(int(entry), -self.bits) for entry in self._trial])
+        unit = Fraction(1, 1 << self.bits)
+        return np.array([float(int(entry) * unit) for entry in self._trial])
 
     def coefficient_errors(self) -> NDArray[np.float64]:
         """Return bounds of |β̂_k − coefficients()_k|, rounding to doubles included."""
-        spread = np.sqrt(self._cholesky.inverse_diagonal()) * (1 + 2.0**-50)
-        return spread * self._error + 2.0**-53 * np.abs(self.coefficients())
+        bound = np.ldexp(self._spread * self._error_units, -self.bits)
+        rounding = 2.0**-53 * np.abs(self.coefficients())
+        # The next double covers the rounding of these operations, also where they underflow.
+        return np.nextafter(bound + rounding, np.inf)
 
     def linear(self, weights: NDArray[np.float64]) -> Any:
         """Return Σ weights·β̂ as a ball that contains it, at the present working precision.
@@ -92,17 +101,9 @@ class ExactLeastSquares:
         for weight, entry in zip(weights, self._trial, strict=True):
             numerator, denominator = float(weight).as_integer_ratio()
             total += fmpq(fmpz(numerator * int(entry)), fmpz(denominator))
-        spread = np.sqrt(self._cholesky.inverse_diagonal()) * (1 + 2.0**-50)
-        radius = float(np.abs(weights) @ spread) * self._error * (1 + 1e-9)
-        return arb(total / fmpq(fmpz(1) << self.bits)) + arb(0, radius)
-
-    def _newton_step(self, gradient: NDArray[np.object_]) -> NDArray[np.object_]:
-        """Return integers near (XᵀX)⁻¹·gradient, as far as doubles can tell."""
-        # Long integers are shortened to 900 bits, which a double can hold.
-        shift = max(0, max((int(entry).bit_length() for entry in gradient), default=0) - 900)
-        small = np.array([float(int(entry) >> shift) for entry in gradient])
-        step = self._whitener.T @ (self._whitener @ small)
-        return np.array([round(float(entry)) << shift for entry in step], dtype=object)
+        radius = float(np.abs(weights) @ self._spread) * self._error_units * (1 + 1e-9)
+        # A ball's radius has no smallest exponent, so the unit may be as small as it likes.
+        return arb(total / fmpq(fmpz(1) << self.bits)) + arb(0, radius) * arb(2) ** -self.bits
 
     def _squared_error(self, gradient: NDArray[np.object_]) -> Fraction:
         """Return an upper bound of gᵀ(XᵀX)⁻¹g.
@@ -110,13 +111,9 @@ class ExactLeastSquares:
         (XᵀX)⁻¹ ≼ WᵀW/(1 − error_bound) for the computed whitener W, so ‖Wg‖² bounds it once the
         rounding of W·g (`slack`) is added.
         """
-        whitened = self._whitener @ gradient.astype(np.float64)
-        slack = np.abs(self._whitener) @ np.abs(gradient.astype(np.float64))
-        size = len(gradient) + 4
-        bound = np.linalg.norm(np.abs(whitened) + size * 2.0**-52 * slack)
+        doubles = gradient.astype(np.float64)
+        slack = np.abs(self._whitener) @ np.abs(doubles)
+        # An inner product of so many terms, and the rounding of g to doubles.
+        roundings = (len(gradient) + 4) * 2.0**-52
+        bound = np.linalg.norm(np.abs(self._whitener @ doubles) + roundings * slack)
         return Fraction(float(bound) ** 2 * (1 + 1e-9)) / Fraction(1 - self._cholesky.error_bound)
-
-
-def _to_float(value: int, exponent: int) -> float:
-    """Return value·2**exponent rounded to a double, however long the integer."""
-    return float(Fraction(value) * Fraction(2) ** exponent)
