@@ -21,7 +21,6 @@ from labeldp.errors import DataError, InputError
 from labeldp.exact import (
     cholesky as factors,
     gram as grams,
-    row_norms,
     stacked,
 )
 from labeldp.exact.cholesky import VerifiedCholesky
@@ -333,23 +332,6 @@ def test_a_ball_is_as_wide_as_all_its_weights_make_it() -> None:
 # --- the quadratic form --------------------------------------------------------------------------
 
 
-class Terms:
-    """Squares whose every entry has |terms| of a told size."""
-
-    rank = 3
-
-    def __init__(self, size: Reals) -> None:
-        self.size, self.kept = size, tuple(range(len(size)))
-
-    def crossproduct(self) -> Reals:
-        return self.size
-
-    crossproduct_size = crossproduct
-
-    def column_norms(self) -> Reals:
-        return np.sqrt(np.diagonal(self.size))
-
-
 def mixed_map(intercept: bool) -> FeatureMap:
     rng = np.random.default_rng(0)
     data = pa.table(
@@ -363,6 +345,10 @@ def mixed_map(intercept: bool) -> FeatureMap:
     return fit_features(scan(data), intercept=intercept, min_count=1)
 
 
+def form_of(features: FeatureMap, root: Reals) -> QuadraticForm:
+    return QuadraticForm(features, range(features.width), root, root.T @ root)
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("wide", [True, False])
 def test_all_terms_of_a_row_are_counted_once(
@@ -372,7 +358,7 @@ def test_all_terms_of_a_row_are_counted_once(
     if wide:
         monkeypatch.setattr("labeldp.exact.quadratic_form.LARGE", 2)
     features = mixed_map(intercept)
-    form = QuadraticForm(features, Terms(np.ones((features.width, features.width))))
+    form = form_of(features, np.ones((1, features.width)))
     reach = np.array([3.0, 0.5])
     truth = (intercept + 2 + 3.5) ** 2
     assert truth <= form._largest_size(reach) <= truth * (1 + 1e-8)
@@ -388,15 +374,15 @@ def test_no_row_has_more_terms_than_are_allowed_for(
         monkeypatch.setattr("labeldp.exact.quadratic_form.LARGE", 2)
     features, rng = mixed_map(intercept), np.random.default_rng(3)
     root = rng.normal(size=(features.width, features.width)) ** 3
-    squares = Terms(np.abs(root).T @ np.abs(root))
-    form, reach = QuadraticForm(features, squares), np.array([3.0, 0.5])
+    size = np.abs(root).T @ np.abs(root)
+    form, reach = form_of(features, root), np.array([3.0, 0.5])
     largest = 0.0
     for levels in product(*(range(block.start, block.stop) for block in features.category_blocks)):
         row = np.zeros(features.width)
         row[0] = intercept or row[0]
         row[list(features.number_columns)] = reach
         row[list(levels)] = 1.0
-        largest = max(largest, float(row @ squares.size @ row))
+        largest = max(largest, float(row @ size @ row))
     assert largest <= form._largest_size(reach) <= 40 * largest
 
 
@@ -507,6 +493,11 @@ def test_weights_of_which_no_length_can_be_trusted(
     assert Weights((0, 1), np.array(matrix)).problem() == problem
 
 
+def published(values: Reals) -> Reals:
+    factor: Any = SimpleNamespace(kept=(0,), exponents=np.zeros(1, np.int64))
+    return Weights.rounded(factor, values[:, None]).matrix[:, 0]
+
+
 def test_published_weights_have_forty_bits_rounded_to_even() -> None:
     last = Fraction(1, 2**39)
     for part, up in (
@@ -517,10 +508,10 @@ def test_published_weights_have_forty_bits_rounded_to_even() -> None:
     ):
         for sign in (1, -1):
             value = np.array([sign * float(1 + part * last)])
-            assert Fraction(float(row_norms.round_weights(value)[0])) == sign * (1 + up * last)
+            assert Fraction(float(published(value)[0])) == sign * (1 + up * last)
     rng = np.random.default_rng(0)
     values = rng.normal(size=1000) * 2.0 ** rng.integers(-30, 30, 1000)
-    rounded = row_norms.round_weights(values.copy())
+    rounded = published(values)
     mantissas = np.ldexp(np.frexp(rounded)[0], 40)
     assert np.array_equal(
         mantissas, np.rint(np.ldexp(np.frexp(values)[0], 40)) * (mantissas / mantissas)
@@ -535,12 +526,6 @@ def test_weights_are_the_same_after_a_file_and_scaled_by_powers_of_two() -> None
     assert np.array_equal(again.matrix, made.matrix)
     assert np.array_equal(made.scaled(3).matrix, 8 * made.matrix)
     assert np.array_equal(made.scaled(-1).matrix, made.matrix / 2)
-    assert made.column_norms().tolist() == pytest.approx(
-        [math.sqrt(1 + 16 + 49), math.hypot(5, 8), 9]
-    )
-    negative = Weights(made.kept, made.matrix * [[1, 0, 0], [-1, 1, 0], [1, -1, 1]])
-    assert np.array_equal(negative.crossproduct_size(), made.matrix.T @ made.matrix)
-    assert np.array_equal(negative.crossproduct(), negative.matrix.T @ negative.matrix)
 
 
 def test_noise_is_that_of_the_weights_in_whitened_coordinates() -> None:
@@ -564,7 +549,7 @@ def test_noise_is_that_of_the_weights_in_whitened_coordinates() -> None:
 
 def sighting(maximum: float) -> RowNorms:
     nothing: Any = None
-    return RowNorms(maximum, nothing, nothing, nothing)
+    return RowNorms(maximum, nothing, nothing)
 
 
 def test_a_length_is_certain_only_with_room_for_its_root() -> None:
@@ -585,39 +570,6 @@ def test_a_short_length_is_larger_by_more_than_a_rounding_and_has_few_bits(exact
     assert unit < found - exact <= 2 * unit
     assert sighting(exact**2).is_within(sighting(exact**2).length)
     assert sighting(exact**2).length == round_length_up(math.sqrt(exact**2) * (1 + 4 * UNIT))
-
-
-@pytest.mark.parametrize("largest", [0.0, 0.25, 9.0])
-@pytest.mark.parametrize("off", [0.0, 2.0**-40, 0.5])
-def test_a_value_of_short_weights_is_as_far_off_as_its_weights(largest: float, off: float) -> None:
-    """|‖Cx‖² − ‖Sx‖²| ≤ e·(2‖Sx‖ + e), and a sum of 50 squares is rounded as often."""
-    made: Any = object.__new__(row_norms.ShortWeights)
-    made._off, made._matrix = off, np.zeros((50, 3))
-    shift = Fraction(off) * (2 * Fraction(math.sqrt(largest)) + Fraction(off))
-    need = shift + 51 * Fraction(1, 2**53) * Fraction(largest)
-    most = shift + 105 * Fraction(1, 2**53) * Fraction(largest)
-    found = Fraction(made.error(largest))
-    assert need * (1 + Fraction(5, 10**10)) <= found <= most * (1 + Fraction(1, 10**8))
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_short_weights_know_how_far_they_are_off(intercept: bool) -> None:
-    """Σ|differences|·|x| of the longest rows that the map allows, over all aggregates."""
-    features, rng = mixed_map(intercept), np.random.default_rng(5)
-    matrix = np.tril(rng.normal(size=(features.width, features.width)))
-    made = row_norms.ShortWeights(features, Weights(tuple(range(features.width)), matrix))
-    most = np.ones(features.width)
-    most[list(features.number_columns)] = features.reach
-    truth = norm(np.abs(rational(made._matrix) - rational(matrix)) @ rational(most).T)
-    assert 0 < truth <= Fraction(made._off) <= truth * (1 + Fraction(1, 10**8))
-
-
-def test_short_weights_are_multiples_of_a_grid_that_carries_their_sums_exactly() -> None:
-    size = np.array([1.0, 1.99, 2.0, 3e-20, 7e8])
-    parts = size / row_norms._exact_grid(size)
-    assert (parts < 2.0**52).all()
-    assert (parts >= 2.0**50).all()
-    assert np.array_equal(np.frexp(row_norms._exact_grid(size))[0], np.full(5, 0.5))
 
 
 # --- pools ---------------------------------------------------------------------------------------

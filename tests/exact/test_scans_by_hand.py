@@ -47,23 +47,6 @@ def prepared(
     return features, rows, features.integers(rows)
 
 
-class Whole:
-    """Squares of whole numbers, so that no digit of any sum is lost."""
-
-    def __init__(self, matrix: Reals) -> None:
-        self.matrix, self.rank = matrix, len(matrix)
-        self.kept = tuple(range(len(matrix)))
-
-    def crossproduct(self) -> Reals:
-        return self.matrix
-
-    def crossproduct_size(self) -> Reals:
-        return np.abs(self.matrix)
-
-    def column_norms(self) -> Reals:
-        return np.sqrt(np.abs(np.diagonal(self.matrix)))
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize(
     ("numbers", "levels"),
@@ -90,7 +73,7 @@ def test_a_quadratic_form_is_the_product_of_all_its_terms(
     rows = Encoded(ROWS, few, rows.codes, rows.joint_codes)
     dense = features.integers(rows)
     expected = np.einsum("ij,jk,ik->i", dense, matrix, dense)
-    form = QuadraticForm(features, Whole(matrix))
+    form = QuadraticForm(features, range(features.width), matrix, matrix)
     assert np.array_equal(form(rows, Kernels(), Scratch()), expected)
     if numbers:
         assert np.array_equal(form.rough(rows, Kernels(), Scratch()), expected)
@@ -154,12 +137,11 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
         if exact[first[each]] > floor
     }
     drawn = sorted(keys, key=lambda each: -keys[each])[:19]
-    assert [int(each) for each in module._content_hashes(seen.kept[0])] == worst
-    fresh = [(place, each) for place, each in enumerate(drawn) if each not in worst]
-    assert [int(m) for m in module._content_hashes(seen.kept[1])] == [m for p, m in fresh if p < 12]
-    assert [int(m) for m in module._content_hashes(seen.spare)] == [m for p, m in fresh if p >= 12]
-    assert len(seen.rows) == 12 + len(seen.kept[1].numbers)
-    assert len(seen.reserve) == len(seen.spare.numbers)
+    sampled = [(place, each) for place, each in enumerate(drawn) if each not in worst]
+    kept = worst + [each for place, each in sampled if place < 12]
+    reserve = [each for place, each in sampled if place >= 12]
+    assert np.array_equal(seen.rows, dense[[first[each] for each in kept]])
+    assert np.array_equal(seen.reserve, dense[[first[each] for each in reserve]])
     longest = max(
         sum(
             sum(Fraction(c) * int(x) for c, x in zip(line, row, strict=True)) ** 2
@@ -184,25 +166,6 @@ def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
         tally.new().result()
 
 
-@pytest.mark.parametrize("threshold", [-math.inf, 0.0, 0.5, 3.0, 40.0])
-def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
-    """And of marks a little larger some can."""
-    features, _, _ = prepared(2, ())
-    tally = RowNormScan(features, weighted(features), keep=1, floor=1.0)
-    none = tally._sampled.rows
-    if threshold > -math.inf:
-        tally._sampled = module.TopK(1, np.array([threshold]), np.array([7], np.uint64), none)
-    least = int(tally._least_hash(2.5))
-    if threshold <= 0.0:
-        assert least == 0
-        return
-    values = np.array([2.5])
-    below = tally._sampling_keys(values, np.array([max(0, least - 4096)], np.uint64))
-    assert below[0] < threshold or least == 0
-    apart = 1.5 / threshold
-    assert least / 2**64 == pytest.approx(max(0.0, 1 - apart), abs=1e-11)
-
-
 def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> None:
     features, _, _ = prepared(2, ())
     tally = RowNormScan(features, weighted(features), keep=1, floor=1.0)
@@ -215,28 +178,10 @@ def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> No
     assert found[4] == -math.inf
 
 
-def test_the_slack_of_a_value_is_that_of_the_way_it_was_found() -> None:
-    made: Any = object.__new__(RowNormScan)
-    made._form = SimpleNamespace(rounding_error=lambda reach: float(reach.sum()))
-    made._short = SimpleNamespace(error=lambda largest: 10 * largest)
-    made._reach, made._keep = np.full(64, 0.5), 5
-    made._every = SimpleNamespace(reach=np.full(64, 0.5))
-    assert made._wide
-    assert made._slack(1.0) == 10 * (1.0 + 32.0)
-    made._short = SimpleNamespace(error=lambda _: 1.0)
-    assert made._slack(1.0) == 32.0
-    made._keep, made._short = 0, None
-    assert made._slack(1.0) == 32.0
-    made._keep, made._every = 5, SimpleNamespace(reach=np.full(64, 0.4))
-    assert not made._wide
-    assert made._slack(1.0) == 32.0
-    made._reach, made._every = np.full(63, 0.5), SimpleNamespace(reach=np.full(63, 9.0))
-    assert not made._wide
-
-
 @pytest.mark.parametrize(
     ("largest", "worst", "drawn", "near"),
     [
+        (0.0, 99.0, 99.0, [5, 6]),
         (5.4, 99.0, 99.0, [5, 6]),
         (6.4, 99.0, 99.0, [6]),
         (6.5, 99.0, 99.0, []),
@@ -264,22 +209,18 @@ def test_rows_that_may_be_longest_or_enter_a_pool_have_room_for_two_roundings(
         return SimpleNamespace(threshold_after=told)
 
     made: Any = object.__new__(RowNormScan)
-    made._form = SimpleNamespace(rounding_error=lambda _: 0.125)
-    made._slack = lambda longest: 0.375 if longest == 6.125 else pytest.fail("of the longest")
     made._sampling_keys = lambda values, seen: (
         np.where(values > 0, 2 * values, -math.inf) + 0 * seen
     )
-    made._reach, made._keep, made._largest = np.zeros(9), 3, largest
+    made._largest = largest
     made._worst, made._sampled = entrance("worst", worst), entrance("drawn", drawn)
     monkeypatch.setattr(module, "_content_hashes", lambda _: marks)
     batch: Any = None
-    assert made._candidates(batch, rough).tolist() == near
+    assert made._candidates(batch, rough, 0.5).tolist() == near
     assert asked == [
         ("worst", [-0.5, 0.5, 1.5, 3.5, 4.5, 5.5]),
         ("drawn", [-math.inf, 1.0, 3.0, 7.0, 9.0, 11.0]),
     ]
-    made._keep = 0
-    assert made._candidates(batch, rough).tolist() == (near if largest < 99.0 else [])
 
 
 def test_rows_that_may_be_longest_are_looked_at_in_their_order(
@@ -294,7 +235,6 @@ def test_rows_that_may_be_longest_are_looked_at_in_their_order(
         return float(rows.max()) - 0.5
 
     made: Any = object.__new__(RowNormScan)
-    made._slack = lambda largest: 1.0 if largest == 9.0 else pytest.fail("of the largest")
     made._features = SimpleNamespace(integers=lambda batch: batch)
     made._weights = SimpleNamespace(largest_squared_norm=longest)
     values = np.empty(0)
@@ -310,7 +250,7 @@ def test_rows_that_may_be_longest_are_looked_at_in_their_order(
             values[4] = 3.0
         asked.clear()
         made._largest = before
-        made._update_maximum(batch, values)
+        made._update_maximum(batch, values, 1.0)
         assert asked == expected
         assert made._largest == max(before, 8.5 if expected else before)
 
@@ -318,12 +258,16 @@ def test_rows_that_may_be_longest_are_looked_at_in_their_order(
 # --- leverages -----------------------------------------------------------------------------------
 
 
-def factor_of(matrix: Reals, error_bound: float = 0.0) -> Any:
-    squares: Any = Whole(matrix)
-    squares.error_bound = error_bound
-    squares.cache_key = lambda: ()
-    squares.is_of = None
-    return squares
+def factor_of(matrix: Reals) -> Any:
+    """What a scan of leverages asks of a factor with this (XᵀX)⁻¹."""
+    return SimpleNamespace(
+        kept=tuple(range(len(matrix))),
+        whitener=matrix,
+        crossproduct=lambda: matrix,
+        error_bound=0.0,
+        cache_key=lambda: (),
+        is_of=None,
+    )
 
 
 @pytest.mark.parametrize("parts", [1, 4])

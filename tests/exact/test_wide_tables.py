@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from labeldp.exact import (
     cholesky as factors,
     quadratic_form,
-    row_norms,
 )
-from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.exact.row_norms import ShortWeights, Weights
+from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoded
 from labeldp.kernels import Kernels, Scratch
 from labeldp.mechanisms import noise_shape
-from tests.mechanisms.test_noise_shape import Table, numbers, trace_of
+from tests.mechanisms.test_noise_shape import Table, form_of, numbers, trace_of
 from tests.oracles.best_shape import exact_square_length
 from tests.tables import source
 
@@ -41,34 +39,14 @@ def encoded(table: Table) -> Encoded:
 
 @given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
 @settings(max_examples=25)
-def test_short_weights_give_every_batch_the_same_within_their_distance(
-    seed: int, spread: float, mixed: bool
-) -> None:
-    table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
-    weights, rows = some_weights(table, seed, spread), encoded(table)
-    short = ShortWeights(table.features, weights)
-    values = short(rows)
-    cut = [short(rows.part(at, at + step)) for step in (1, 7) for at in range(0, rows.rows, step)]
-    assert np.array_equal(np.concatenate(cut), np.tile(values, 2))
-    backwards = short(rows.take(np.arange(rows.rows)[::-1]))
-    assert np.array_equal(backwards[::-1], values)
-    exact = [exact_square_length(weights.matrix, row) for row in table.codes]
-    errors = [abs(Fraction(float(v)) - e) for v, e in zip(values, exact, strict=True)]
-    for largest in (float(values.max()), float(max(exact))):
-        assert max(errors) <= Fraction(short.error(largest))
-        assert short.error(largest) <= 1e-4 * largest * 10.0 ** (2 * spread)
-
-
-@given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
-@settings(max_examples=25)
 def test_the_rounding_is_bounded_by_norms_too(seed: int, spread: float, mixed: bool) -> None:
     table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
     weights, rows = some_weights(table, seed, spread), encoded(table)
     reach = np.abs(rows.numbers).max(axis=0, initial=0.0)
-    entries = QuadraticForm(table.features, weights)
+    entries = form_of(table.features, weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quadratic_form, "LARGE", 1)
-        norms = QuadraticForm(table.features, weights)
+        norms = form_of(table.features, weights)
     bound = norms.rounding_error(reach)
     assert (
         entries.rounding_error(reach)
@@ -89,28 +67,16 @@ def test_no_part_of_a_row_is_forgotten_in_the_norms(mixed: bool, part: str) -> N
     assert table.factor.kept[0] == 0
     weights.matrix[:, 0] *= 1e12 if part == "constant" else 0.0
     reach = np.abs(encoded(table).numbers).max(axis=0, initial=0.0)
-    entries = QuadraticForm(table.features, weights).rounding_error(reach)
+    entries = form_of(table.features, weights).rounding_error(reach)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quadratic_form, "LARGE", 1)
-        bound = QuadraticForm(table.features, weights).rounding_error(reach)
+        bound = form_of(table.features, weights).rounding_error(reach)
     assert entries <= bound <= 100 * entries
-
-
-def test_products_at_once_are_those_of_the_loop_to_the_last_digit() -> None:
-    rng = np.random.default_rng(0)
-    for rows in (1, 2, 63, 64, 65, 300):
-        numbers, start = rng.normal(size=(70, rows)).T, rng.normal(size=rows)
-        for many in (0, 1, 70):
-            factors = rng.normal(size=many)
-            one, other = start.copy(), start.copy()
-            quadratic_form._add_products(one, factors, numbers, Scratch())
-            quadratic_form._add_many_products(other, factors, numbers, Scratch())
-            assert np.array_equal(one, other)
 
 
 def test_the_form_of_many_numbers_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(numbers(300, 9, 3))
-    form, rows = QuadraticForm(table.features, some_weights(table, 0, 2.0)), encoded(table)
+    form, rows = form_of(table.features, some_weights(table, 0, 2.0)), encoded(table)
     plain = form(rows, Kernels(), Scratch()).copy()
     monkeypatch.setattr(quadratic_form, "_MANY", 1)
     assert np.array_equal(form(rows, Kernels(), Scratch()), plain)
@@ -121,7 +87,6 @@ def test_the_length_is_a_bound_where_numbers_are_very_many(
     tail: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the same rows are kept, however the pass is cut."""
-    monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", 9)
     monkeypatch.setattr(quadratic_form, "LARGE", 1)
     table = Table(numbers(300, 9, 1, tail=tail))
     for weights in (some_weights(table, 5, 6.0), table.isotropic()):
@@ -133,30 +98,6 @@ def test_the_length_is_a_bound_where_numbers_are_very_many(
             for each in found[1:]:
                 assert np.array_equal(each.rows, found[0].rows)
                 assert np.array_equal(each.reserve, found[0].reserve)
-
-
-def test_very_many_numbers_keep_the_rows_that_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(numbers(300, 9, 1))
-    weights = table.isotropic()
-    plain = table.scan(weights, 7).result()
-    monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", 9)
-    assert np.array_equal(table.scan(weights, 7).result().rows, plain.rows)
-
-
-def test_rows_out_of_reach_are_measured_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short weights are exact within the reach of fitted rows only."""
-    monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", 9)
-    table = Table(numbers(300, 9, 1))
-    weights, rows = table.isotropic(), encoded(table)
-    far = Encoded(rows.rows, rows.numbers * 2.0**30, rows.codes, rows.joint_codes)
-    scan = row_norms.RowNormScan(table.features, weights, keep=7)
-    scan.add(far)
-    assert not scan._wide
-    exact = max(
-        exact_square_length(weights.matrix, row)
-        for row in scan._features.integers(far).astype(np.int64)
-    )
-    assert exact <= Fraction(scan.result().maximum) <= exact * (1 + Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -94,15 +94,6 @@ class VerifiedCholesky:
             return gram_of_triangle(whitener)
         return np.asarray(whitener.T @ whitener)
 
-    def crossproduct_size(self) -> NDArray[np.float64]:
-        """Return Σ|terms| of every entry of M: what its rounding error is relative to."""
-        whitener = np.abs(self.whitener)
-        return np.asarray(whitener.T @ whitener)
-
-    def column_norms(self) -> NDArray[np.float64]:
-        """Return the norms of the columns of the whitener."""
-        return np.asarray(np.linalg.norm(self.whitener, axis=0))
-
     def inverse_diagonal(self) -> NDArray[np.float64]:
         """Return upper bounds of the diagonal of (XᵀX)⁻¹."""
         # A sum of `rank` squares is off by at most rank + 1 roundings; 4 and 2 leave room.

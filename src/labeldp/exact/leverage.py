@@ -72,7 +72,8 @@ class LeverageScan:
 
     @cached_property
     def _form(self) -> QuadraticForm:
-        return QuadraticForm(self._features, self._cholesky)
+        factor = self._cholesky
+        return QuadraticForm(self._features, factor.kept, factor.whitener, factor.crossproduct())
 
     @property
     def requirements(self) -> PassRequirements:
@@ -96,22 +97,35 @@ class LeverageScan:
         return fresh
 
     def add(self, batch: Encoded, _labels: object = None, first: int = 0) -> None:
-        most = batch.numbers.max(axis=0, initial=0.0)
-        least = batch.numbers.min(axis=0, initial=0.0)
-        self._reach = np.maximum(self._reach, np.maximum(most, -least))
+        size = np.abs(batch.numbers).max(axis=0, initial=0.0)
+        self._reach = np.maximum(self._reach, size)
         near = self._near(batch)
         some = batch if near is None else batch.take(near)
         values = self._form(some, kernels_for(self._features.rows), self._scratch)
-        chosen = self._candidates(values, some)
-        if not len(chosen):
+        # A row below the fifth largest, of those before or of these, is not among the largest.
+        least = self._least
+        if not len(values) or values.max() < least:
             return
-        places = chosen if near is None else near[chosen]
+        place = max(0, len(values) - _LISTED)
+        least = max(least, float(np.partition(values, place)[place]))
+        # Of equal rows those first by content, so that batches of many equal rows cost little.
+        equal = np.flatnonzero(values == least)
+        ties = some.take(equal)
+        order = np.lexsort((equal, *reversed((*ties.categories, *ties.numbers.T))))[:_LISTED]
+        chosen = np.concatenate([np.flatnonzero(values > least), equal[order]])
         rows = some.take(chosen)
         levels: list[tuple[int, ...]] = [()] * rows.rows
         if rows.codes:
             levels = [tuple(codes) for codes in np.stack(rows.categories, axis=1).tolist()]
-        negative, numbers = (-values[chosen]).tolist(), map(tuple, rows.numbers.tolist())
-        self._keep(list(zip(negative, levels, numbers, (first + places).tolist(), strict=True)))
+        numbers = map(tuple, rows.numbers.tolist())
+        places = first + (chosen if near is None else near[chosen])
+        candidates = zip((-values[chosen]).tolist(), levels, numbers, places.tolist(), strict=True)
+        self._largest = sorted([*self._largest, *candidates])[:_LISTED]
+
+    @property
+    def _least(self) -> float:
+        """The leverage below which no row can be listed any more."""
+        return -self._largest[-1][0] if len(self._largest) == _LISTED else -np.inf
 
     def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
         """Return the few rows that may be among the largest; None: any row may.
@@ -122,35 +136,18 @@ class LeverageScan:
         """
         if len(self._reach) < _MANY_NUMBERS or batch.rows <= _LISTED:
             return None
-        kernels = kernels_for(self._features.rows)
-        rough = self._form.rough(batch, kernels, self._scratch)
+        rough = self._form.rough(batch, kernels_for(self._features.rows), self._scratch)
         slack = 2 * self._form.generous_rounding_error(self._reach)
         place = batch.rows - _LISTED
-        least = float(np.partition(rough, place)[place]) - slack
-        if len(self._largest) == _LISTED:
-            least = max(least, -self._largest[-1][0])
+        least = max(self._least, float(np.partition(rough, place)[place]) - slack)
         return np.flatnonzero(rough >= least - slack)
-
-    def _candidates(self, values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
-        """Return the rows that may be among the largest; of equal ones those first by content."""
-        full = len(self._largest) == _LISTED
-        least = -self._largest[-1][0] if full else -np.inf
-        if not len(values) or values.max() < least:
-            return np.empty(0, dtype=np.intp)
-        place = max(0, len(values) - _LISTED)
-        least = max(least, float(np.partition(values, place)[place]))
-        equal = np.flatnonzero(values == least)
-        rows = batch.take(equal)
-        contents = (*rows.categories, *rows.numbers.T)
-        first = np.lexsort((equal, *reversed(contents)))[:_LISTED]
-        return np.concatenate([np.flatnonzero(values > least), equal[first]])
 
     def state(self) -> ScanState:
         return self._largest, self._reach
 
     def merge(self, state: ScanState) -> None:
         largest, reach = state
-        self._keep(largest)
+        self._largest = sorted(self._largest + largest)[:_LISTED]
         self._reach = np.maximum(self._reach, reach)
 
     def result(self, row: RowNumber = int) -> Leverage:
@@ -165,15 +162,11 @@ class LeverageScan:
         )
         return Leverage(min(1.0, float(maximum)), rows)  # h ≤ 1 for every row of a projection
 
-    def _keep(self, rows: list[_Candidate]) -> None:
-        self._largest = sorted(self._largest + rows)[:_LISTED]
-
     def _main_column(self, levels: tuple[int, ...], numbers: tuple[float, ...]) -> str:
         """Return the design column with the largest share x_k·(Mx)_k, the constant aside."""
         features = self._features
         row = np.zeros(len(features.all_names))
-        if features.intercept:
-            row[0] = 1.0
+        row[: features.intercept] = 1.0
         row[list(features.number_columns)] = numbers
         row[np.add(features.category_offsets, levels).astype(np.intp)] = 1.0
         share = row * self._form.gradient(row)

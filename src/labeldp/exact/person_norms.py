@@ -21,13 +21,13 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.data.persons import PersonHashes
 from labeldp.errors import DataError
+from labeldp.exact.cholesky import gram_of_triangle
 from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import Weights
@@ -51,40 +51,37 @@ Sums = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PersonNorms:
-    """The largest sums over the rows of one person."""
+    """The largest sums over the rows of one person: upper bounds for every person.
+
+    length: of Σ‖C x_i‖; 0 without weights. rows: of the number of rows.
+    """
 
     length: float
-    """At least Σ‖C x_i‖ of every person; 0 if there are no weights."""
     rows: int
-    """At least the number of rows of every person."""
-
-    def is_within(self, length: float, rows: int) -> bool:
-        """Return whether no person has more, for certain."""
-        return self.length <= length and self.rows <= rows
 
 
 @dataclass(frozen=True)
 class PersonSums:
-    """The result of one pass."""
+    """The result of one pass.
+
+    largest: the largest sums of the persons that were summed one by one.
+    buckets: sums by bucket.
+    limit: all persons of smaller buckets were summed one by one.
+    unit: the norm of one unit; infinite if some row was too long to be counted in units.
+    """
 
     largest: NDArray[np.int64]
-    """The largest sums of the persons that were summed one by one."""
     buckets: Sums = field(repr=False)
-    """Sums by bucket."""
     limit: int
-    """All persons of smaller buckets were summed one by one."""
     unit: float
-    """The norm of one unit; infinite if some row was too long to be counted in units."""
-
-
-RunPass = Callable[["PersonScan"], PersonSums]
-"""Runs the accumulator over all rows."""
 
 
 def largest_person_norms(
-    scan: PersonScan, run_pass: RunPass, first: PersonSums | None = None
+    scan: PersonScan,
+    run_pass: Callable[[PersonScan], PersonSums],
+    first: PersonSums | None = None,
 ) -> PersonNorms:
-    """Find the largest sums by as many passes as it takes, or are allowed.
+    """Find the largest sums by as many passes over all rows as it takes, or are allowed.
 
     `first` is the result of the first pass, where that was run already.
     """
@@ -107,6 +104,10 @@ def largest_person_norms(
         left[done] = 0
     units, rows = np.maximum(largest, left.max(axis=0))
     return PersonNorms(float(units) * unit * (1 + 2.0**-50), int(rows))
+
+
+ScanState = tuple[int, bool, int, Sums, PersonHashes, Sums]
+"""Rows, whether one was too long, the limit, sums by bucket, and persons with their sums."""
 
 
 class PersonScan:
@@ -134,7 +135,10 @@ class PersonScan:
 
     @cached_property
     def _form(self) -> QuadraticForm | None:
-        return None if self._weights is None else QuadraticForm(self._features, self._weights)
+        if self._weights is None:
+            return None
+        kept, root = self._weights.kept, self._weights.matrix
+        return QuadraticForm(self._features, kept, root, gram_of_triangle(root))
 
     @cached_property
     def _slack(self) -> float:
@@ -205,23 +209,17 @@ class PersonScan:
         near = _bucket(hashes) < self._limit
         self._hashes, self._sums = hashes[near], sums[near]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> ScanState:
         self._compact()
-        return {
-            "rows": self._rows,
-            "too_long": self._too_long,
-            "limit": self._limit,
-            "buckets": self._buckets,
-            "hashes": self._hashes,
-            "sums": self._sums,
-        }
+        return self._rows, self._too_long, self._limit, self._buckets, self._hashes, self._sums
 
-    def merge(self, state: dict[str, Any]) -> None:
-        self._rows += state["rows"]
-        self._too_long |= state["too_long"]
-        self._limit = min(self._limit, state["limit"])
-        self._buckets += state["buckets"]
-        self._waiting.append((state["hashes"], state["sums"]))
+    def merge(self, state: ScanState) -> None:
+        rows, too_long, limit, buckets, hashes, sums = state
+        self._rows += rows
+        self._too_long |= too_long
+        self._limit = min(self._limit, limit)
+        self._buckets += buckets
+        self._waiting.append((hashes, sums))
         self._compact()
 
     def result(self, *_: object) -> PersonSums:

@@ -16,19 +16,18 @@ numbers and whose last digits depend on the batch. One bound covers the rounding
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.exact.cholesky import LARGE, ROUNDOFF, VerifiedCholesky
+from labeldp.exact.cholesky import LARGE, ROUNDOFF
 from labeldp.exact.gram import BLOCK_ROWS
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Kernels, Scratch
 
-if TYPE_CHECKING:
-    from labeldp.exact.row_norms import Weights
+Floats = NDArray[np.float64]
 
 _MANY = 64
 """From so many numbers on, one NumPy call per pair of them costs more than it computes."""
@@ -39,35 +38,40 @@ _CACHED_ROWS = 64
 class QuadraticForm:
     """xᵀMx of encoded rows, M spread over all design columns (0 where one is left out).
 
-    `root` gives C of M = CᵀC: M itself, each entry an inner product of at most `rank` terms; what
-    the rounding of an entry is relative to, Σ|terms|; and the norms of C's columns, since Σ|terms|
-    of M_jk is at most the product of two of them.
+    kept: the columns of C. matrix: CᵀC as it was computed, each entry an inner product of at most
+    len(C) terms in any order.
     """
 
-    def __init__(self, features: FeatureMap, root: VerifiedCholesky | Weights) -> None:
-        width, kept = len(features.all_names), np.ix_(root.kept, root.kept)
+    def __init__(
+        self, features: FeatureMap, kept: Sequence[int], root: Floats, matrix: Floats
+    ) -> None:
+        width, square = len(features.all_names), np.ix_(kept, kept)
         self._matrix = np.zeros((width, width))
-        self._matrix[kept] = root.crossproduct()
-        self._wide, self._rank = width >= LARGE, root.rank
+        self._matrix[square] = matrix
+        self._rank, self._wide = len(root), width >= LARGE
+        # The rounding of M_jk is relative to Σ|terms| = (|C|ᵀ|C|)_jk, which for wide tables is
+        # bounded by the product of the norms of two columns of C instead.
         if self._wide:
             self._norms = np.zeros(width)
-            self._norms[list(root.kept)] = root.column_norms()
+            self._norms[list(kept)] = np.linalg.norm(root, axis=0)
         else:
             self._size = np.zeros((width, width))
-            self._size[kept] = root.crossproduct_size()
+            self._size[square] = np.abs(root).T @ np.abs(root)
         self._numbers = list(features.number_columns)
         self._slices = features.category_blocks
         self._intercept = features.intercept
-        self._joint_codes = features.joint_codes
+        self._joint_codes = joint_codes = features.joint_codes
         self._pairs = self._pair_tables()
-        self._slopes = [self._slope_tables(column) for column in self._numbers]
-        self._slopes_at = [np.array(tables) for tables in zip(*self._slopes, strict=True)]
+        # What each group's code adds to the slope of every number: one table a group.
+        self._slopes = [np.zeros((len(self._numbers), width)) for width in joint_codes.widths]
+        for group, tables in enumerate(self._slopes):
+            for member, levels in joint_codes.levels(group):
+                block = self._matrix[self._slices[member]][:, self._numbers]
+                tables += 2 * block[levels].T
 
-    def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+    def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> Floats:
         """Return the form of every row, by NumPy operations on whole columns in a fixed order."""
         matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
-        add_products = _add_products if len(numbers) < _MANY else _add_many_products
-        joint_codes = batch.codes
         total = self._of_codes(batch, kernels, scratch)
         for place, column in enumerate(numbers):
             values = batch.numbers[:, place]
@@ -75,14 +79,22 @@ class QuadraticForm:
             np.multiply(values, matrix[column, column], out=slope)
             if self._intercept:
                 slope += 2 * matrix[0, column]
-            for table, codes in zip(self._slopes[place], joint_codes, strict=True):
-                kernels.add_lookup(slope, table, codes)
-            add_products(slope, 2 * matrix[column, numbers[:place]], batch.numbers, scratch)
+            for tables, codes in zip(self._slopes, batch.codes, strict=True):
+                kernels.add_lookup(slope, tables[place], codes)
+            # The products with the numbers before this one, added one after the other.
+            factors = 2 * matrix[column, numbers[:place]]
+            if len(numbers) < _MANY:
+                for factor, earlier in zip(factors, batch.numbers.T, strict=False):
+                    product = scratch("product", shape, np.float64)
+                    np.multiply(factor, earlier, out=product)
+                    slope += product
+            else:
+                _add_many_products(slope, factors, batch.numbers, scratch)
             slope *= values
             total += slope
         return total
 
-    def rough(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+    def rough(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> Floats:
         """Return the same up to rounding, by a matrix product: last digits depend on the batch."""
         total = self._of_codes(batch, kernels, scratch)
         inner = self._matrix[np.ix_(self._numbers, self._numbers)]
@@ -92,14 +104,14 @@ class QuadraticForm:
             slopes = inner @ numbers
             if self._intercept:
                 slopes += 2 * self._matrix[0, self._numbers][:, None]
-            for at, codes in zip(self._slopes_at, batch.codes, strict=True):
-                slopes += at[:, codes[part]]
+            for tables, codes in zip(self._slopes, batch.codes, strict=True):
+                slopes += tables[:, codes[part]]
             total[part] += np.einsum("ji,ji->i", slopes, numbers)
         return total
 
-    def _of_codes(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+    def _of_codes(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> Floats:
         """Return what the constant and the categories contribute."""
-        total: NDArray[np.float64] = scratch("total", (batch.rows,), np.float64)
+        total: Floats = scratch("total", (batch.rows,), np.float64)
         total[:] = self._matrix[0, 0] if self._intercept else 0.0
         for (left, right), table in self._pairs.items():
             if left == right:
@@ -108,14 +120,26 @@ class QuadraticForm:
                 kernels.add_pair_lookup(total, table, batch.codes[left], batch.codes[right])
         return total
 
-    def _pair_tables(self) -> dict[tuple[int, int], NDArray[np.float64]]:
+    def _pair_tables(self) -> dict[tuple[int, int], Floats]:
         """Return what each pair of joint codes contributes.
 
-        What a group contributes by itself is added to one of the tables with the first group, so
-        that it costs no look-up of its own; a single group has its table under the key (0, 0).
+        What a group contributes by itself (its levels' squares and products) is added to one of
+        the tables with the first group, so that it costs no look-up of its own; a single group
+        has its table under the key (0, 0).
         """
-        joint_codes = self._joint_codes
-        singles = [self._single_table(group) for group in range(len(joint_codes.groups))]
+        joint_codes, matrix, slices = self._joint_codes, self._matrix, self._slices
+        singles = []
+        for group, width in enumerate(joint_codes.widths):
+            single = np.zeros(width)
+            members = joint_codes.levels(group)
+            for place, (member, levels) in enumerate(members):
+                block = slices[member]
+                single += np.diagonal(matrix[block, block])[levels]
+                if self._intercept:
+                    single += 2 * matrix[0, block][levels]
+                for member2, levels2 in members[:place]:
+                    single += 2 * matrix[block, slices[member2]][levels, levels2]
+            singles.append(single)
         if len(singles) == 1:
             return {(0, 0): singles[0]}
         tables = {}
@@ -123,8 +147,7 @@ class QuadraticForm:
             table = np.zeros((joint_codes.widths[left], joint_codes.widths[right]))
             for member, levels in joint_codes.levels(left):
                 for member2, levels2 in joint_codes.levels(right):
-                    block = 2 * self._matrix[self._slices[member], self._slices[member2]]
-                    table += block[np.ix_(levels, levels2)]
+                    table += (2 * matrix[slices[member], slices[member2]])[np.ix_(levels, levels2)]
             if left == 0:
                 table += singles[right]
             if (left, right) == (0, 1):
@@ -132,34 +155,11 @@ class QuadraticForm:
             tables[left, right] = table
         return tables
 
-    def _single_table(self, group: int) -> NDArray[np.float64]:
-        """Return what a joint code contributes by itself: its levels' squares and products."""
-        matrix, table = self._matrix, np.zeros(self._joint_codes.widths[group])
-        members = self._joint_codes.levels(group)
-        for place, (member, levels) in enumerate(members):
-            block = self._slices[member]
-            table += np.diagonal(matrix[block, block])[levels]
-            if self._intercept:
-                table += 2 * matrix[0, block][levels]
-            for member2, levels2 in members[:place]:
-                table += 2 * matrix[block, self._slices[member2]][levels, levels2]
-        return table
-
-    def _slope_tables(self, column: int) -> list[NDArray[np.float64]]:
-        """Return what each group's code adds to the slope of a number."""
-        tables = []
-        for group, width in enumerate(self._joint_codes.widths):
-            table = np.zeros(width)
-            for member, levels in self._joint_codes.levels(group):
-                table += 2 * self._matrix[self._slices[member], column][levels]
-            tables.append(table)
-        return tables
-
-    def gradient(self, row: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(self, row: Floats) -> Floats:
         """Return M·x of a dense row."""
         return np.asarray(self._matrix @ row)
 
-    def generous_rounding_error(self, reach: NDArray[np.float64]) -> float:
+    def generous_rounding_error(self, reach: Floats) -> float:
         """Bound the rounding error of any row's value: depth × roundoff × Σ|terms|.
 
         The depth counts every pair of terms, more than `rounding_error` does. Leverages use it:
@@ -171,71 +171,47 @@ class QuadraticForm:
         depth = groups**2 + 2 * len(self._matrix) + self._rank + 8
         return 2 * depth * ROUNDOFF * self._largest_size(reach)
 
-    def rounding_error(self, reach: NDArray[np.float64]) -> float:
+    def rounding_error(self, reach: Floats) -> float:
         """Bound the rounding error of any row whose numbers are at most `reach` in size.
 
         A row's value is a sum of entries of M times the row's numbers. With c categories and q
         numbers a term passes at most c² + c additions in the tables and c² between them, or
         c + q in a number's slope and q more in the total, and three roundings of products; in
         whatever order a matrix product adds its terms, it is no more. The entries' own errors
-        are those of inner products of `rank` terms, which `crossproduct_size` bounds. The
-        factor 2 covers terms of second order.
+        are those of inner products of `rank` terms. The factor 2 covers terms of second order.
         """
         categories = len(self._slices) + 1
         depth = 2 * categories * (categories + 1) + 2 * len(self._numbers) + self._rank + 8
         return 2 * depth * ROUNDOFF * self._largest_size(reach)
 
-    def _largest_size(self, reach: NDArray[np.float64]) -> float:
+    def _largest_size(self, reach: Floats) -> float:
         """Return an upper bound of Σ|terms| of any row's value.
 
         A row has one level per category, so the largest entry of a block stands for the block.
         """
+
+        def row_sum(entries: Floats) -> float:
+            """The largest Σ|x_k|·entries_k of any row."""
+            total = float(entries[0]) if self._intercept else 0.0
+            total += sum(float(entries[block].max(initial=0.0)) for block in self._slices)
+            return total + (float(entries[self._numbers] @ reach) if self._numbers else 0.0)
+
         if self._wide:
             # Cauchy-Schwarz: Σ|terms| ≤ (Σ_k |x_k|·‖column k of C‖)², without a product |C|ᵀ|C|.
-            norms = self._norms
-            norm = float(norms[0]) if self._intercept else 0.0
-            norm += sum(float(norms[block].max(initial=0.0)) for block in self._slices)
-            norm += float(norms[self._numbers] @ reach) if self._numbers else 0.0
-            return norm**2 * (1 + 1e-9)
-        groups: list[NDArray[np.float64]] = []
-        matrix = self._size
-        if self._intercept:
-            groups.append(matrix[:, 0])
-        groups += [matrix[:, block].max(axis=1, initial=0.0) for block in self._slices]
+            return row_sum(self._norms) ** 2 * (1 + 1e-9)
+        size = self._size
+        groups = [size[:, 0]] if self._intercept else []
+        groups += [size[:, block].max(axis=1, initial=0.0) for block in self._slices]
         groups += [
-            matrix[:, column] * most for column, most in zip(self._numbers, reach, strict=True)
+            size[:, column] * most for column, most in zip(self._numbers, reach, strict=True)
         ]
-        size = 0.0
-        for group in groups:
-            if self._intercept:
-                size += group[0]
-            size += sum(group[block].max(initial=0.0) for block in self._slices)
-            size += float(group[self._numbers] @ reach) if self._numbers else 0.0
-        return size
+        return sum(map(row_sum, groups))
 
 
-def _add_products(
-    slope: NDArray[np.float64],
-    factors: NDArray[np.float64],
-    numbers: NDArray[np.float64],
-    scratch: Scratch,
-) -> None:
-    """Add the first columns of `numbers` times their factors to `slope`, one after the other."""
-    for place, factor in enumerate(factors):
-        product = scratch("product", slope.shape, np.float64)
-        np.multiply(factor, numbers[:, place], out=product)
-        slope += product
+def _add_many_products(slope: Floats, factors: Floats, numbers: Floats, scratch: Scratch) -> None:
+    """Add the first columns of `numbers` times their factors to `slope`, some rows at a time.
 
-
-def _add_many_products(
-    slope: NDArray[np.float64],
-    factors: NDArray[np.float64],
-    numbers: NDArray[np.float64],
-    scratch: Scratch,
-) -> None:
-    """Do the same to the last digit, some rows at a time.
-
-    `accumulate` adds one column after the other, as the loop does; `sum` would add pairwise.
+    `accumulate` adds one column after the other, as a loop does; `sum` would add pairwise.
     """
     terms = scratch("terms", (len(factors) + 1, _CACHED_ROWS), np.float64)
     for start in range(0, len(slope), _CACHED_ROWS):
