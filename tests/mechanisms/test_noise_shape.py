@@ -249,17 +249,16 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("alike", [False, True])
 def test_rows_passed_over_would_not_have_been_drawn(
-    batch_rows: int, share: float, alike: bool, monkeypatch: pytest.MonkeyPatch
+    batch_rows: int, share: float, alike: bool
 ) -> None:
     """Against the largest keys of all different rows, by brute force; also of equal lengths."""
-    monkeypatch.setattr(row_norms, "_BLOCK", 200)
     angles = np.random.default_rng(1).uniform(0, 6, 6000)
     circle = scan(pa.table({"x": np.cos(angles), "y": np.sin(angles)}))
     table, keep = Table(circle if alike else source(6000), intercept=not alike), 5
     weights = table.isotropic()
     (batch,) = table.data.feature_batches(table.features.columns)
     encoded = table.features.encode(batch)
-    values = QuadraticForm(table.features, weights)(encoded, Kernels(), Scratch())
+    values = form_of(table.features, weights)(encoded, Kernels(), Scratch())
     floor = share * float(values.max())
     uniform = ((row_norms._content_hashes(encoded) >> np.uint64(12)) + 0.5) * 2.0**-52
     keys = np.where(values > floor, (values - floor) / -np.log(uniform), -np.inf)
