@@ -75,10 +75,10 @@ def test_dp_accounting_composes_it_with_its_own() -> None:
 
 def test_dp_accounting_takes_a_sketch_with_its_slack() -> None:
     extra("dp_accounting")
-    loss = privacy_loss(SKETCH, within=9e-5)
+    loss = privacy_loss(SKETCH, step=1e-3, within=9e-4)
     assert loss.infinite >= SKETCH.slack
     ours = epsilon_at(SKETCH, 1e-6)
-    assert 0 <= loss.to_pld().get_epsilon_for_delta(1e-6) - ours <= 1e-4
+    assert 0 <= loss.to_pld().get_epsilon_for_delta(1e-6) - ours <= 1e-3
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, positive, to_float
 from labeldp.mechanisms.registry import read_claim
-from labeldp.release.certificate import Claim
+from labeldp.release.certificate import CURVE, Claim
 from labeldp.release.files import Release
 from labeldp.verification import verify
 
@@ -36,7 +36,6 @@ ONE_ROW = "one row's label, in all releases of this table"
 STEP, WITHIN = 1e-4, 5e-5
 MOST_LOSS = 64.0
 """Largest privacy loss in a discretised loss distribution for other accountants."""
-_FACTORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 _LEAST = 1e-15  # of δ: what is below it is one coarse piece
 _FLAT = 1e-9  # a relative fall of δ over twice the ε: a profile that has come to its end
 
@@ -75,7 +74,7 @@ class Joint:
 
     def curve(self, epsilon: float) -> list[list[float]]:
         """Return [ε, δ(ε)] around an ε."""
-        return [[e, self.delta(e)] for e in (epsilon * factor for factor in _FACTORS)]
+        return [[e, self.delta(e)] for e in (epsilon * factor for factor in CURVE)]
 
     def loss(self, step: float = STEP, within: float = WITHIN) -> PrivacyLoss:
         """Return the loss for other accountants; its δ is never below that of this profile."""
@@ -119,49 +118,20 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
     if not isinstance(several, Iterable):
         kind = type(several).__name__
         raise InputError(f"`releases` must be directories or releases, not of type {kind}")
-    certificates = [_certificate(each) for each in several]
+    certificates: list[dict[str, Any]] = []
+    for release in several:
+        if not isinstance(release, Release):
+            report = verify(release)
+            if not report.valid:
+                raise ReleaseError(f"{release} does not verify: {report.problems[0]}")
+            release = Release.load(release, verify=False)
+        certificates.append(release.certificate)
     if not certificates:
         raise InputError("there is nothing to compose: name at least one release")
-    _check_persons(certificates)
-    claims = [read_claim(each) for each in certificates]
-    group_sizes, tables = _group_sizes(claims)
-    return compose_claims(claims, group_sizes, tables)
-
-
-def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: int = 1) -> Joint:
-    """Compose claims that concern the same rows, or the same persons in so many tables.
-
-    A claim that protects single rows counts for as many of them as its group size says.
-    """
-    profiles = [
-        claim.privacy_profile
-        if claim.person is not None or size == 1
-        else claim.privacy_profile.group(size)
-        for claim, size in zip(claims, group_sizes, strict=True)
-    ]
-    columns = sorted({claim.person.column for claim in claims if claim.person is not None})
-    unit = ONE_ROW
-    if columns:
-        where = "all releases of this table" if tables == 1 else f"{tables} tables"
-        ids = " and ".join(map(repr, columns))
-        unit = f"one person's labels, all rows in {where}: of one id in column {ids}"
-    return Joint(_compose_profiles(claims, profiles), unit, tuple(claims))
-
-
-def _certificate(release: Release | str | Path) -> dict[str, Any]:
-    if isinstance(release, Release):
-        return release.certificate
-    report = verify(release)
-    if not report.valid:
-        raise ReleaseError(f"{release} does not verify: {report.problems[0]}")
-    return Release.load(release).certificate
-
-
-def _check_persons(certificates: Sequence[dict[str, Any]]) -> None:
-    """Of the same features, persons with other numbers of rows are other persons."""
     most: dict[str, int] = {}
     for certificate in certificates:
         if (person := certificate.get("person")) is not None:
+            # Of the same features, persons with other numbers of rows are other persons.
             known = most.setdefault(certificate["digests"]["feature_sums"], person["rows"])
             if known != person["rows"]:
                 raise InputError(
@@ -169,6 +139,40 @@ def _check_persons(certificates: Sequence[dict[str, Any]]) -> None:
                     "rows: the ids of these releases are not the same, so that nothing can be said "
                     "of a person; compose releases made with the same ids"
                 )
+    claims = [read_claim(each) for each in certificates]
+    return compose_claims(claims, *_group_sizes(claims))
+
+
+def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: int = 1) -> Joint:
+    """Compose claims that concern the same rows, or the same persons in so many tables.
+
+    A claim that protects single rows counts for as many of them as its group size says. Releases
+    that drew the same bags are composed given these bags, and then over the draw.
+    """
+    profiles: list[PrivacyProfile] = []
+    by_seed: dict[str, list[tuple[float, PrivacyProfile]]] = {}
+    for claim, size in zip(claims, group_sizes, strict=True):
+        profile, draw = claim.privacy_profile, claim.to_json()["draw"]
+        if claim.person is None and size > 1:
+            profile = profile.group(size)
+        subsampling = profile.subsampling()
+        if subsampling is None or draw is None:
+            profiles.append(profile)
+        else:
+            by_seed.setdefault(draw["seed"], []).append(subsampling)
+    for drawn in by_seed.values():
+        # One seed draws the same bags; at other chances of a row, the sum of them bounds the
+        # chance that the row is in any bag.
+        chance = min(1.0, math.fsum({chance for chance, _ in drawn}))
+        given_bags = compose_profiles(profile for _, profile in drawn)
+        profiles.append(SubsampledProfile(given_bags, chance))
+    columns = sorted({claim.person.column for claim in claims if claim.person is not None})
+    unit = ONE_ROW
+    if columns:
+        where = "all releases of this table" if tables == 1 else f"{tables} tables"
+        ids = " and ".join(map(repr, columns))
+        unit = f"one person's labels, all rows in {where}: of one id in column {ids}"
+    return Joint(compose_profiles(profiles), unit, tuple(claims))
 
 
 def _group_sizes(claims: Sequence[Claim]) -> tuple[list[int], int]:
@@ -178,18 +182,18 @@ def _group_sizes(claims: Sequence[Claim]) -> tuple[list[int], int]:
     """
     rows = [int(claim.to_json()["rows"]) for claim in claims]
     columns = {claim.person.column for claim in claims if claim.person is not None}
-    if not columns and len(set(rows)) > 1:
-        raise InputError(
-            f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
-            "row is in both; compose those of one table, or releases made with `person`"
-        )
+    if not columns:
+        if len(set(rows)) > 1:
+            raise InputError(
+                f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
+                "row is in both; compose those of one table, or releases made with `person`"
+            )
+        return [1] * len(claims), 1
     if len(columns) > 1:
         raise InputError(
             f"ids stand in columns {' and '.join(sorted(map(repr, columns)))}: nothing says that "
             "they are of the same persons; compose releases made with one `person` column"
         )
-    if not columns:
-        return [1] * len(claims), 1
     most: dict[int, int] = {}
     for n, claim in zip(rows, claims, strict=True):
         if claim.person is not None:
@@ -200,27 +204,6 @@ def _group_sizes(claims: Sequence[Claim]) -> tuple[list[int], int]:
             f"{min(set(rows) - most.keys()):,} rows; make it with `person`, or compose it apart"
         )
     return [most[n] for n in rows], len(most)
-
-
-def _compose_profiles(
-    claims: Sequence[Claim], profiles: Sequence[PrivacyProfile]
-) -> PrivacyProfile:
-    """Compose profiles; of releases that drew the same bags given these, then over the draw."""
-    independent: list[PrivacyProfile] = []
-    by_seed: dict[str, list[tuple[float, PrivacyProfile]]] = {}
-    for claim, profile in zip(claims, profiles, strict=True):
-        subsampling, draw = profile.subsampling(), claim.to_json()["draw"]
-        if subsampling is None or draw is None:
-            independent.append(profile)
-        else:
-            by_seed.setdefault(draw["seed"], []).append(subsampling)
-    for drawn in by_seed.values():
-        # One seed draws the same bags; at other chances of a row, the sum of them bounds the
-        # chance that the row is in any bag.
-        chance = min(1.0, math.fsum({chance for chance, _ in drawn}))
-        given_bags = compose_profiles(profile for _, profile in drawn)
-        independent.append(SubsampledProfile(given_bags, chance))
-    return compose_profiles(independent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +275,8 @@ def privacy_loss(
         return profile.delta(multiple * step).upper
 
     corners: list[tuple[int, float, float]] = []  # multiple of the step, e^ε and δ
-    for multiple in _multiples(upper, _last_multiple(profile, upper, step), step, within):
+    last = _last_multiple(profile, upper, step)
+    for multiple in _multiples(upper, last, step, within):
         c, h = math.exp(multiple * step), upper(multiple)
         while len(corners) > 1:
             (_, a, f), (_, b, g) = corners[-2:]
@@ -332,20 +316,15 @@ def _multiples(upper: Callable[[int], float], last: int, step: float, within: fl
     multiples, pieces = [0], [(0, last)]
     while pieces:
         low, high = pieces.pop()
-        middle = (low + high) // 2
-        if high - low > 1 and _shift(upper, (low, middle, high), step) > within:
+        middle, shift = (low + high) // 2, 0.0
+        if high - low > 1 and upper(low) > _LEAST and upper(low) != upper(high):
+            # How far ε moves at the middle, by the slope after it, where the profile is flatter.
+            here, ahead = math.expm1((middle - low) * step), math.expm1((high - low) * step)
+            line = upper(low) + (upper(high) - upper(low)) * here / ahead
+            slope = (upper(middle) - upper(high)) / ((high - middle) * step)
+            shift = (line - upper(middle)) / slope if slope > 0.0 else math.inf
+        if shift > within:
             pieces += [(middle, high), (low, middle)]
         else:
             multiples.append(high)
     return multiples
-
-
-def _shift(upper: Callable[[int], float], piece: tuple[int, int, int], step: float) -> float:
-    """Return how far ε moves at the middle, by the slope after it, where the profile is flatter."""
-    low, middle, high = piece
-    if upper(low) <= _LEAST or upper(low) == upper(high):
-        return 0.0
-    here, ahead = math.expm1((middle - low) * step), math.expm1((high - low) * step)
-    line = upper(low) + (upper(high) - upper(low)) * here / ahead
-    slope = (upper(middle) - upper(high)) / ((high - middle) * step)
-    return (line - upper(middle)) / slope if slope > 0.0 else math.inf

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from labeldp.passes.engine import Engine
 
 Words = NDArray[np.uint64]
+_ONCE = np.ones(1, np.uint64)
 
 MOST_IDS = 1 << 20
 """Digests of persons that are stored; of more persons those of the smallest digests."""
@@ -48,6 +49,7 @@ MOST_IDS = 1 << 20
 # What follows is part of the digests that ledgers hold. It must never change, whatever else is
 # read as missing or as a number elsewhere in the package.
 _SUMS = 2
+_ADDED = np.uint64(0x9E3779B97F4A7C15)  # the constant of SplitMix64, in `mixed`
 _MISSING = np.uint64(0x7FF8000000000000)  # the bits of the usual NaN
 _MISSING_WORDS = ("", "#n/a", "n/a", "na", "nan", "-nan", "null", "none", "<na>", "nat", ".")
 _DECIMAL_COMMA = r"^([+-]?\d+),(\d+)$"
@@ -77,20 +79,12 @@ class PersonIds:
         return int((shared <= min(ends)).sum()) if ends else len(shared)
 
     def to_json(self) -> dict[str, Any]:
-        ids = base64.b64encode(self.ids.astype("<u8").tobytes()).decode()
-        return {
-            "column": self.column,
-            "digest": self.digest,
-            "ids": ids,
-            "complete": self.complete,
-            "most_rows": self.most_rows,
-        }
+        return vars(self) | {"ids": base64.b64encode(self.ids.astype("<u8").tobytes()).decode()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> PersonIds:
         ids = np.frombuffer(base64.b64decode(document["ids"]), dtype="<u8").astype(np.uint64)
-        complete, most_rows = document["complete"], document["most_rows"]
-        return cls(document["column"], document["digest"], ids, complete, most_rows)
+        return cls(**{**document, "ids": ids})
 
 
 @dataclass(frozen=True)
@@ -114,9 +108,11 @@ def fingerprint(
     A constant column, or one that numbers the rows, has no digest: it is the same in any table of
     as many rows.
     """
-    stored = source.stored()
-    fields = [each for each in stored.reader.schema if each.name in id_columns]
-    ids = [each.name for each in fields if _may_be_ids(value_type(each.type))]
+    stored, ids = source.stored(), []
+    for each in stored.reader.schema:
+        kind = value_type(each.type)
+        if each.name in id_columns and (is_text(kind) or pa.types.is_integer(kind)):
+            ids.append(each.name)
     return engine.apart().run_pass("which table", stored, TableSums(stored.names, key, ids))
 
 
@@ -138,14 +134,14 @@ class TableSums:
 
     def add(self, rows: pa.RecordBatch, _labels: None, _first: int) -> None:
         self._rows += rows.num_rows
-        masks = _masks(self._key, "column")
-        for name in self._columns:
-            self._sums[name].merge(_column_sum(rows.column(name), masks))
-        masks = _masks(self._key, "person")
-        for name in self._id_columns:
+        masks = _masks(self._key, "column:")
+        for name, column_sum in self._sums.items():
+            column_sum.merge(_column_sum(rows.column(name), masks))
+        masks = _masks(self._key, "person:")
+        for name, id_set in self._ids.items():
             hashes = person_hashes(rows.column(name).drop_null(), name)
-            ids, counts = np.unique(mixed(hashes ^ masks[0]), return_counts=True)
-            self._ids[name].merge(_IdSet(_mixed_sums(hashes, None, masks), ids, counts))
+            counts = np.unique(mixed(hashes ^ masks[0]), return_counts=True)
+            id_set.merge(_IdSet(_mixed_sums(hashes, masks), [counts]))
 
     def state(self) -> Any:
         return self._rows, self._sums, self._ids
@@ -159,35 +155,31 @@ class TableSums:
             self._ids[name].merge(persons)
 
     def result(self, _row: object) -> Fingerprint:
-        columns = {
-            name: self._digest("column", each.sums)
-            for name, each in self._sums.items()
-            if not self._says_nothing(each)
-        }
-        persons = {}
+        columns, persons = {}, {}
+        for name, column in self._sums.items():
+            if column.least_word != column.largest_word and not self._numbers_rows(column):
+                columns[name] = self._digest("column", column.sums)
         for name, each in self._ids.items():
-            each.shrink()
-            most = int(each.counts.max(initial=0)) if each.complete else None
+            ids, counts = each.smallest()
+            most = int(counts.max(initial=0)) if each.complete else None
             digest = self._digest("person", each.sums)
-            persons[name] = PersonIds(name, digest, each.ids, each.complete, most)
+            persons[name] = PersonIds(name, digest, ids, each.complete, most)
         return Fingerprint(self._rows, columns, frozenset(self._columns), persons)
 
     def _digest(self, what: str, sums: Words) -> str:
         content = f"{what}:{self._rows}:{sums.tolist()}"
         return hmac.digest(self._key, content.encode(), "sha256").hex()[:32]
 
-    def _says_nothing(self, column: _ColumnSum) -> bool:
-        """Whether the column is constant, or numbers the rows from some integer on."""
-        if column.least_word == column.largest_word:
-            return True
+    def _numbers_rows(self, column: _ColumnSum) -> bool:
+        """Return whether the column numbers the rows from some integer on."""
         gap = abs(column.largest - column.least - (self._rows - 1))
         if not gap <= abs(column.largest) * 2.0**-23 or column.least % 1:  # singles are rounded
             return False
-        numbers, masks = _ColumnSum(), _masks(self._key, "column")
+        sums, masks = np.zeros(_SUMS, np.uint64), _masks(self._key, "column:")
         for start in range(0, self._rows, 1 << 20):
             some = np.arange(start, min(start + (1 << 20), self._rows)) + column.least
-            numbers.merge(_sum_of(_number_words(some), None, masks))
-        return bool(np.array_equal(numbers.sums, column.sums))
+            sums += _mixed_sums(_number_words(some), masks)
+        return bool(np.array_equal(sums, column.sums))
 
 
 @dataclass
@@ -214,53 +206,51 @@ class _IdSet:
     """The sums of the ids of all rows, and the smallest different digests of ids."""
 
     sums: Words = field(default_factory=lambda: np.zeros(_SUMS, np.uint64))
-    ids: Words = field(default_factory=lambda: np.empty(0, np.uint64))
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    """How many rows have each of them."""
+    parts: list[tuple[Words, NDArray[np.int64]]] = field(default_factory=list)
+    """Digests of ids, and how many rows have each: many small parts are merged at once."""
     complete: bool = True
-    _waiting: list[tuple[Words, NDArray[np.int64]]] = field(default_factory=list)
-    """Ids and counts that are not merged yet: many small parts are merged at once."""
 
     def merge(self, other: _IdSet) -> None:
         self.sums = self.sums + other.sums
-        self._waiting += [(other.ids, other.counts), *other._waiting]
+        self.parts += other.parts
         self.complete = self.complete and other.complete
-        if sum(len(ids) for ids, _ in self._waiting) > MOST_IDS:
-            self.shrink()
+        if sum(len(ids) for ids, _ in self.parts) > 2 * MOST_IDS:
+            self.parts = [self.smallest()]
 
-    def shrink(self) -> None:
-        ids = np.concatenate([self.ids, *(ids for ids, _ in self._waiting)])
-        counts = np.concatenate([self.counts, *(counts for _, counts in self._waiting)])
-        every, places = np.unique(ids, return_inverse=True)
-        times = np.zeros(len(every), np.int64)
-        np.add.at(times, places, counts)
-        self.ids, self.counts, self._waiting = every[:MOST_IDS], times[:MOST_IDS], []
-        self.complete = self.complete and len(every) <= MOST_IDS
+    def smallest(self) -> tuple[Words, NDArray[np.int64]]:
+        """Merge all parts; return the smallest digests, and how many rows have each."""
+        no_ids, no_counts = np.empty(0, np.uint64), np.empty(0, np.int64)
+        counts = np.concatenate([no_counts, *(counts for _, counts in self.parts)])
+        ids, places = np.unique(
+            np.concatenate([no_ids, *(ids for ids, _ in self.parts)]), return_inverse=True
+        )
+        rows = np.zeros(len(ids), np.int64)
+        np.add.at(rows, places, counts)
+        self.complete = self.complete and len(ids) <= MOST_IDS
+        return ids[:MOST_IDS], rows[:MOST_IDS]
 
 
 def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
-    if not pa.types.is_dictionary(column.type):
-        if _is_quantity(column.type):
-            return _sum_of(_words(column), None, masks)
-        column = column.cast(pa.large_string()) if is_text(column.type) else column
-        column = column.dictionary_encode()
-    # A word for each different value, times how often it occurs.
-    codes = numpy_numbers(column.indices.drop_null())
-    counts = np.bincount(codes, minlength=len(column.dictionary)).astype(np.uint64)
-    used = np.flatnonzero(counts)
-    words = np.append(_words(column.dictionary.take(arrow_numbers(used))), _MISSING)
-    counts = np.append(counts[used], np.uint64(column.null_count))
-    there = counts > 0
-    return _sum_of(words[there], counts[there], masks)
-
-
-def _sum_of(words: Words, counts: Words | None, masks: Words) -> _ColumnSum:
-    """Sums of words that occur so often; None: once."""
+    counts = _ONCE
+    if is_number(column.type) or pa.types.is_duration(column.type):
+        words = _words(column)
+    else:
+        if not pa.types.is_dictionary(column.type):
+            column = column.cast(pa.large_string()) if is_text(column.type) else column
+            column = column.dictionary_encode()
+        # A word for each different value, times how often it occurs.
+        codes = numpy_numbers(column.indices.drop_null())
+        times = np.bincount(codes, minlength=len(column.dictionary)).astype(np.uint64)
+        used = np.flatnonzero(times)
+        words, counts = _words(column.dictionary.take(arrow_numbers(used))), times[used]
+        if column.null_count:
+            words = np.append(words, _MISSING)
+            counts = np.append(counts, np.uint64(column.null_count))
     if not len(words):
         return _ColumnSum()
     numbers = words.view(np.float64)  # a text's word is any number, and no row number in the end
     return _ColumnSum(
-        _mixed_sums(words, counts, masks),
+        _mixed_sums(words, masks, counts),
         int(words.min()),
         int(words.max()),
         float(numbers.min()),
@@ -268,14 +258,15 @@ def _sum_of(words: Words, counts: Words | None, masks: Words) -> _ColumnSum:
     )
 
 
-def _mixed_sums(words: Words, counts: Words | None, masks: Words) -> Words:
-    times = np.uint64(1) if counts is None else counts
-    sums = [(mixed(words ^ mask) * times).sum(dtype=np.uint64) for mask in masks]
+def _mixed_sums(words: Words, masks: Words, counts: Words = _ONCE) -> Words:
+    """Return the sum of the mixed words, each as often as it occurs, for every mask."""
+    sums = [(mixed(words ^ mask) * counts).sum(dtype=np.uint64) for mask in masks]
     return np.array(sums, np.uint64)
 
 
-def _masks(key: bytes, what: str) -> Words:
-    digests = [hmac.digest(key, f"{what}:{place}".encode(), "sha256") for place in range(_SUMS)]
+def _masks(key: bytes, before: str = "", after: str = "") -> Words:
+    texts = [f"{before}{place}{after}" for place in range(_SUMS)]
+    digests = [hmac.digest(key, text.encode(), "sha256") for text in texts]
     return np.array([int.from_bytes(each[:8], "little") for each in digests], dtype=np.uint64)
 
 
@@ -283,8 +274,8 @@ def _words(values: pa.Array) -> Words:
     """The word of every value: a number's by its value, that of anything else by its text."""
     kind = values.type
     if pa.types.is_duration(kind):
-        values = values.cast(pa.int64())
-    if _is_quantity(kind):
+        values, kind = values.cast(pa.int64()), pa.int64()
+    if is_number(kind):
         return _number_words(numpy_numbers(pc.cast(values, pa.float64(), safe=False)))
     if pa.types.is_timestamp(kind):
         values = values.cast(pa.timestamp(kind.unit))  # an instant, in any time zone
@@ -318,14 +309,6 @@ def _text_words(texts: pa.Array) -> Words:
     return words
 
 
-def _is_quantity(kind: pa.DataType) -> bool:
-    return is_number(kind) or bool(pa.types.is_duration(kind))
-
-
-def _may_be_ids(kind: pa.DataType) -> bool:
-    return is_text(kind) or bool(pa.types.is_integer(kind))
-
-
 def digests_v1(source: Source, key: bytes) -> tuple[set[tuple[str, str]], str | None]:
     """Return the digests of the first version: of columns, with their names, and of persons.
 
@@ -341,18 +324,15 @@ def _digests_v1(source: Source, key: bytes) -> dict[str, str]:
     rows, sums = 0, dict[str, Words]()
     for batch in source.feature_batches():
         rows += batch.num_rows
-        words_by_name = {
-            name: _words_v1(batch.column(name))
-            for name in batch.schema.names
-            if name != PERSON_COLUMN
-        }
+        names = [name for name in batch.schema.names if name != PERSON_COLUMN]
+        words_by_name = {name: _words_v1(batch.column(name)) for name in names}
         if (hashes := read_person_hashes(batch)) is not None:
             words_by_name[str(source.person)] = hashes
         for name, words in words_by_name.items():
-            seeds = [hmac.digest(key, f"{k}:{name}".encode(), "sha256") for k in range(_SUMS)]
-            masks = [np.uint64(int.from_bytes(seed[:8], "little")) for seed in seeds]
-            mixes = [_mixed_v1(words ^ mask).sum(dtype=np.uint64) for mask in masks]
-            sums[name] = sums.get(name, np.zeros(_SUMS, np.uint64)) + np.array(mixes, np.uint64)
+            # `mixed` adds a constant before it mixes; the first version did not.
+            masked = [(words ^ mask) - _ADDED for mask in _masks(key, after=f":{name}")]
+            mixes = np.array([mixed(each).sum(dtype=np.uint64) for each in masked], np.uint64)
+            sums[name] = sums.get(name, np.zeros(_SUMS, np.uint64)) + mixes
     content = {name: f"{rows}:{name}:{each.tolist()}".encode() for name, each in sums.items()}
     return {name: hmac.digest(key, c, "sha256").hex()[:32] for name, c in content.items()}
 
@@ -377,10 +357,3 @@ def _words_v1(column: pa.Array) -> Words:
             word = hashlib.blake2b(plain.encode(), digest_size=8).digest()
         words.append(int.from_bytes(word, "little"))
     return np.asarray(np.array(words, dtype=np.uint64)[coded.indices.to_numpy()])
-
-
-def _mixed_v1(words: Words) -> Words:
-    """The finaliser of splitmix64, without the constant that `kernels.mixed` adds first."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

@@ -53,7 +53,7 @@ LIBRARIES = ("numpy", "scipy", "pyarrow", "python-flint", "randomgen")
 GAUSSIANS = "exactly rounded Gaussians on a public grid"
 GROUPS = (2, 3, 5)
 FALSE_POSITIVE_RATE = 0.001
-_CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 """Values of ε at which a certificate states δ(ε), as multiples of its ε."""
 
 # A guarantee may hold and still protect little; beyond these limits a certificate says so.
@@ -187,7 +187,7 @@ class Claim(ABC):
 
     def curve(self) -> list[list[float]]:
         """Return pairs [ε, δ(ε)] for ε around the budget."""
-        return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in _CURVE)]
+        return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in CURVE)]
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the guarantee for several rows, or for several persons, at once."""
