@@ -69,7 +69,7 @@ class AsIf:
 
     def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
         needs = combine([tally.requirements for tally in tallies])
-        check = needs.label_check(source)
+        check = source.label_check() if needs.labels else None
         totals = [tally.new() for tally in tallies]
         shares = states_in_order(source, totals, needs, check)
         self.sent[task] = max(self.sent.get(task, 0), carried(shares))
@@ -137,7 +137,8 @@ def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
     for tally, name in zip(tallies, found, strict=True):
         needs = tally.requirements
         shares = [
-            states_in_order(part, [tally], needs, needs.label_check(part))[0] for part in parts
+            states_in_order(part, [tally], needs, part.label_check() if needs.labels else None)[0]
+            for part in parts
         ]
         shuffled = random.Random(1).sample(shares, len(shares))
         sums = [merged(tally, order) for order in (shares, shares[::-1], shuffled)]

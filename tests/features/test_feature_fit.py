@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,6 @@ from labeldp.features.column_stats import Levels
 from labeldp.features.column_type import FEW
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.passes.accumulator import run_in_order
 
 
 def fit(columns, scanning=None, **options):
@@ -228,13 +226,6 @@ def test_outliers_that_take_the_resolution_are_reported(monkeypatch):
     monkeypatch.setattr("labeldp.features.columns.LARGEST_CODE", 2**6)
     (note,) = fit({"x": np.concatenate([np.linspace(0, 1, 999), [1e6]])}, winsor=0).notes
     assert note.startswith("x: the range is 1e+06 but the spread only")
-
-
-def test_progress_counts_rows():
-    seen = []
-    table = pa.table({"x": np.arange(100.0), "k": ["a", "b"] * 50})
-    fit_features(scan(table, batch_rows=30), run_pass=partial(run_in_order, progress=seen.append))
-    assert seen == [30, 30, 30, 10] * 2
 
 
 def test_names_and_kept_columns():

@@ -22,10 +22,9 @@ from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.column_stats import ColumnStatistics
 from labeldp.features.encoder import Encoder, Packed, Rows
 from labeldp.features.fit import fit_features
-from labeldp.passes import memory
 from labeldp.passes.accumulator import PassRequirements
 from labeldp.passes.engine import LocalEngine
-from labeldp.passes.memory import Memory, NarrowColumns
+from labeldp.passes.memory import Memory, narrow_columns
 from tests.plans import plan
 
 
@@ -41,7 +40,7 @@ def test_narrow_batches_hold_the_same_values() -> None:
             "real": pa.array([0.5, None, 2.0]),
         }
     )
-    narrow = NarrowColumns()(batch)
+    narrow = narrow_columns(batch, {})
     assert narrow.to_pydict() == batch.to_pydict()
     assert narrow.column(0).type.index_type == pa.uint8()
     assert narrow.column(2).type == pa.int8()
@@ -51,7 +50,7 @@ def test_narrow_batches_hold_the_same_values() -> None:
 def test_a_dictionary_of_256_values_and_null_still_fits() -> None:
     values = [f"v{k:03d}" for k in range(256)] + [None]
     data = pa.table({"c": pa.array(values * 4).dictionary_encode(), "x": np.arange(1028.0)})
-    narrow = pa.Table.from_batches([NarrowColumns()(batch) for batch in data.to_batches()])
+    narrow = pa.Table.from_batches([narrow_columns(batch, {}) for batch in data.to_batches()])
     plain, kept = scan(data), scan(narrow)
     assert fit_features(kept, min_count=1) == fit_features(plain, min_count=1)
 
@@ -121,7 +120,7 @@ def test_numbers_that_take_less_room_than_codes_stay_as_they_came(column: pa.Arr
     source = scan(pa.table({"x": column}), numeric=["x"])
     features = fit_features(source)
     (batch,) = source.feature_batches()
-    narrow = NarrowColumns()(batch)
+    narrow = narrow_columns(batch, {})
     packed = Encoder(features).pack(narrow)
     assert packed.nbytes <= narrow.nbytes
     assert np.array_equal(Encoder(features)(packed).numbers, features.encode(batch).numbers)
@@ -173,7 +172,7 @@ def test_the_first_pass_that_encodes_packs_what_the_fit_kept(path: Path) -> None
     assert all(isinstance(batch, Packed) for batch in kept)
     assert engine.memory._spent == sum(batch.nbytes for batch in kept)
     assert engine.memory._spent < loose
-    assert not engine.memory.holds(0, PassRequirements(features.columns))
+    assert not engine.memory.holds_all(PassRequirements(features.columns))
     # other levels have other codes: these rows are read again, and take the others' place
     other = fit_features(source, min_count=350)
     assert other.categorical != features.categorical
@@ -230,8 +229,7 @@ def test_packing_makes_room_for_more(path: Path) -> None:
     room = 100 * (6 + 8) * 7 + 99  # for seven parts as they come
     engine = LocalEngine(1, memory=Memory(room))
     fit_features(source, run_pass=engine.run_pass)
-    needs = PassRequirements(features.columns)
-    assert sum(engine.memory.holds(part, needs) for part in range(10)) == 7
+    assert len(engine.memory._kept) == 7
     engine.run_pass("feature sums", source, GramAccumulator(features))
     assert engine.memory.holds_all(GramAccumulator(features).requirements)
     assert engine.memory._spent <= room + 1000  # the batch that spends the rest is kept
@@ -264,22 +262,13 @@ def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
     assert engine.memory._spent == sum(batch.nbytes for batch in batches_of(engine.memory))
 
 
-def test_packing_lets_go_of_what_it_has_packed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packing_lets_go_of_what_it_has_packed(path: Path) -> None:
     """Both forms of a part at once would take twice the room."""
     source, engine = scan(path, batch_rows=10), LocalEngine(1)
     features = fit_features(source, run_pass=engine.run_pass)
-    given = memory._KeptPart.rows
-    held: list[list[Rows]] = []
-
-    def noted(part: memory._KeptPart, needs: PassRequirements) -> list[Rows]:
-        held.append(given(part, needs))
-        return held[-1]
-
-    monkeypatch.setattr(memory._KeptPart, "rows", noted)
-    left = [
-        len(held[0]) for _ in engine.memory.read(0, GramAccumulator(features).requirements, None)
-    ]
-    assert left == list(range(9, -1, -1))
+    held = engine.memory._kept[0].batches
+    needs = GramAccumulator(features).requirements
+    assert [len(held) for _ in engine.memory.read(0, needs, None)] == list(range(9, -1, -1))
 
 
 @pytest.mark.parametrize("how", ["cut in half", "of the same size and time"])

@@ -217,11 +217,6 @@ class FeatureMap:
         """All that packed rows depend on: a basis is derived after unpacking."""
         return self.numeric, self.categorical
 
-    @property
-    def encoded_form(self) -> object:
-        """All that encoded rows depend on."""
-        return self.numeric, self.categorical, self.basis
-
     def encoder(self) -> Encoder:
         """Return an encoder for one thread, with the kernels that suit the number of rows."""
         return Encoder(self, kernels_for(self.rows))

@@ -32,7 +32,8 @@ from labeldp.features.column_type import infer_column_type, type_statistics
 from labeldp.features.columns import NumericColumn, entering
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
-from labeldp.passes.accumulator import RunPass, run_in_order
+from labeldp.passes.accumulator import RunPass
+from labeldp.passes.engine import LocalEngine
 
 DEFAULT_SHARE = 0.001
 """The share that is clipped where none is asked for, at ends that reach far beyond it."""
@@ -129,7 +130,7 @@ def fit_features(
         "price ~ spline(age) + sex*edu" says all of this at once: which columns, `intercept`, `log`,
         `basis` and `interactions`, which are ignored then.
     run_pass
-        how to run over the rows, an engine's `run_pass`; by default one batch after another.
+        how to run over the rows, an engine's `run_pass`; by default a local one of one thread.
     """
     if min_count is not None:
         at_least(1, min_count=min_count)
@@ -139,7 +140,7 @@ def fit_features(
         model = Formula.of(formula, source.names)
         source, spec = model.narrowed(source), model.basis_spec(interaction_columns)
         intercept, log = model.intercept, model.log
-    run_pass = run_pass or run_in_order
+    run_pass = run_pass or LocalEngine(threads=1).run_pass
     shares = dict(winsor) if isinstance(winsor, Mapping) else {}
     if winsor is not None and not isinstance(winsor, Mapping):
         shares = {OTHERS: winsor}

@@ -375,8 +375,11 @@ class WtdFlag(Mechanism):
         """
         sums = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
         if source.person is None:
-            return *engine.run_pass("label sums", source, *sums), None
-        return engine.run_pass("label sums", source, *sums, PersonScan(plan.features))
+            gram, moments = engine.run_pass("label sums", source, *sums)
+            return gram, moments, None
+        scan = PersonScan(plan.features)
+        gram, moments, persons = engine.run_pass("label sums", source, *sums, scan)
+        return gram, moments, persons
 
     def _check_public_facts(
         self,

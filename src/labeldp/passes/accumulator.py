@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from labeldp.features.feature_map import FeatureMap
 
 Labels = NDArray[np.float64]
+Batch: TypeAlias = "tuple[Rows, Labels | None]"
+"""Rows as they came or packed, and their labels if the pass reads them."""
 RowNumber = Callable[[int], int | None]
 """From a number that `Accumulator.add` was given to the row's in the table; None: it has none."""
 
 Result = TypeVar("Result", covariant=True)
 One = TypeVar("One")
-Two = TypeVar("Two")
-Three = TypeVar("Three")
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,6 @@ class PassRequirements:
         """All that rows depend on once they are packed; None: they are not."""
         return None if self.features is None else self.features.packed_form
 
-    def label_check(self, source: Source) -> LabelCheck | None:
-        """Return what checks the labels of a pass, if it reads them."""
-        return source.label_check() if self.labels else None
-
 
 class Accumulator(Protocol[Result]):
     """What a pass adds up. The one that is handed to an engine stays empty."""
@@ -105,26 +101,17 @@ class RunPass(Protocol):
     def __call__(self, task: str, source: Source, one: Accumulator[One], /) -> One: ...
 
     @overload
-    def __call__(
-        self, task: str, source: Source, one: Accumulator[One], two: Accumulator[Two], /
-    ) -> tuple[One, Two]: ...
-
-    @overload
-    def __call__(
-        self,
-        task: str,
-        source: Source,
-        one: Accumulator[One],
-        two: Accumulator[Two],
-        three: Accumulator[Three],
-        /,
-    ) -> tuple[One, Two, Three]: ...
+    def __call__(self, task: str, source: Source, /, *several: Accumulator[Any]) -> Any: ...
 
 
 def combine(requirements: Sequence[PassRequirements]) -> PassRequirements:
     """Return what several accumulators require of one pass: rows of one form."""
     first = requirements[0]
-    forms = [(each.columns, each.features and each.features.encoded_form) for each in requirements]
+    # Equal joint codes and numbers: which design columns are kept does not matter to rows.
+    forms = [
+        (each.columns, each.features and (each.features.packed_form, each.features.basis))
+        for each in requirements
+    ]
     if any(form != forms[0] for form in forms):
         raise ValueError("accumulators of one pass need the same columns in the same form")
     return PassRequirements(
@@ -137,19 +124,17 @@ def combine(requirements: Sequence[PassRequirements]) -> PassRequirements:
     )
 
 
-def read_rows(
-    source: Source, requirements: PassRequirements, check: LabelCheck | None
-) -> Iterator[tuple[Rows, Labels | None]]:
-    """Return the rows of a source as they come, labels checked."""
+def read_rows(source: Source, columns: Sequence[str], check: LabelCheck | None) -> Iterator[Batch]:
+    """Return the rows of a source as they come, with labels if there is a check of them."""
     if check is None:
-        return zip(source.feature_batches(requirements.columns), repeat(None))
-    return source.labelled_batches(check, requirements.columns)
+        return zip(source.feature_batches(columns), repeat(None))
+    return source.labelled_batches(check, columns)
 
 
 def states_of(
     accumulators: Sequence[Accumulator[Any]],
     features: FeatureMap | None,
-    numbered: Iterable[tuple[int, tuple[Rows, Labels | None]]],
+    numbered: Iterable[tuple[int, Batch]],
 ) -> list[Any]:
     """Return the states after these rows, of which each batch has the number of its first row."""
     encode: Callable[[Any], Any] = without_person_hashes if features is None else features.encoder()
@@ -166,35 +151,16 @@ def states_in_order(
     accumulators: Sequence[Accumulator[Any]],
     requirements: PassRequirements,
     check: LabelCheck | None,
-    advance: Callable[[int], None] = lambda _rows: None,
 ) -> list[Any]:
     """Return the states after one source, or one part of it, from its first row to its last."""
 
-    def numbered() -> Iterator[tuple[int, tuple[Rows, Labels | None]]]:
+    def numbered() -> Iterator[tuple[int, Batch]]:
         first = 0
-        for batch in read_rows(source, requirements, check):
+        for batch in read_rows(source, requirements.columns, check):
             yield first, batch
             first += batch[0].num_rows
-            advance(batch[0].num_rows)
 
     return states_of(accumulators, requirements.features, numbered())
-
-
-def run_in_order(
-    _task: str,
-    source: Source,
-    /,
-    *accumulators: Accumulator[Any],
-    progress: Callable[[int], None] = lambda _rows: None,
-) -> Any:
-    """Run a pass without an engine: one batch after another."""
-    requirements = combine([accumulator.requirements for accumulator in accumulators])
-    totals = [accumulator.new() for accumulator in accumulators]
-    check = requirements.label_check(source)
-    merge_states(totals, states_in_order(source, totals, requirements, check, progress))
-    if check is not None:
-        check.finish()
-    return one_or_all([total.result(int) for total in totals])
 
 
 def merge_states(totals: Sequence[Accumulator[Any]], states: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from queue import LifoQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, at_least, to_int
 from labeldp.passes.accumulator import (
     Accumulator,
-    Labels,
+    Batch,
     PassRequirements,
     RunPass,
     combine,
@@ -27,9 +27,6 @@ from labeldp.passes.accumulator import (
 )
 from labeldp.passes.memory import Memory
 from labeldp.threads import thread_count
-
-if TYPE_CHECKING:
-    from labeldp.features.encoder import Rows
 
 MOST_THREADS = 1024
 _MOST_STATE_BYTES = 1 << 30
@@ -89,19 +86,19 @@ class LocalEngine:
         self.memory.open(source)
         required = [accumulator.requirements for accumulator in accumulators]
         requirements = combine(required)
-        keys = [None if each.labels else each.cache_key for each in required]
-        smaller = [None if each.labels else each.also_answers for each in required]
         known = self.memory.known(requirements)
-        unknown = [place for place, key in enumerate(keys) if key not in known]
+        keys = [None if each.labels else each.cache_key for each in required]
         results = [known.get(key) for key in keys]
+        unknown = [place for place, key in enumerate(keys) if key not in known]
         if unknown:
             needed = combine([required[place] for place in unknown])
             totals = [accumulators[place].new() for place in unknown]
             computed = self._results(task, source, needed, totals)
             for place, result in zip(unknown, computed, strict=True):
                 results[place] = result
-        answers = dict(zip([*smaller, *keys], [*results, *results], strict=True))
-        self.memory.remember(answers, requirements)
+        smaller = [None if each.labels else each.also_answers for each in required]
+        answers = zip([*smaller, *keys], [*results, *results], strict=True)
+        self.memory.remember(dict(answers), requirements)
         return one_or_all(results)
 
     def _results(
@@ -112,7 +109,7 @@ class LocalEngine:
         totals: Sequence[Accumulator[Any]],
     ) -> list[Any]:
         """Let every thread add some of the batches, merge their states, return the results."""
-        memory, check = self.memory, requirements.label_check(source)
+        memory, check = self.memory, source.label_check() if requirements.labels else None
         sizes = [part.total_rows or 0 for part in memory.parts]
         parts = [memory.read(number, requirements, check) for number in range(len(sizes))]
         if requirements.row_numbers and source.drop_missing_labels:
@@ -166,14 +163,10 @@ class BatchStream:
     With each batch come the part and the number of the batch's first row within it.
     """
 
-    def __init__(
-        self,
-        parts: Sequence[Iterator[tuple[Rows, Labels | None]]],
-        advance: Callable[[int], None],
-    ) -> None:
+    def __init__(self, parts: Sequence[Iterator[Batch]], advance: Callable[[int], None]) -> None:
         self._advance, self._stopped = advance, False
         # Last in, first out: a part that is open comes before one that is not.
-        self._free: LifoQueue[tuple[int, Iterator[tuple[Rows, Labels | None]]] | None] = LifoQueue()
+        self._free: LifoQueue[tuple[int, Iterator[Batch]] | None] = LifoQueue()
         for item in reversed(list(enumerate(parts))):
             self._free.put(item)
         self._unfinished, self._lock = len(parts), threading.Lock()
@@ -182,7 +175,7 @@ class BatchStream:
         if not parts:
             self.stop()
 
-    def __iter__(self) -> Iterator[tuple[int, int, tuple[Rows, Labels | None]]]:
+    def __iter__(self) -> Iterator[tuple[int, int, Batch]]:
         while (item := self._free.get()) is not None and not self._stopped:
             part, batches = item
             try:

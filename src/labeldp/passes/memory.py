@@ -16,7 +16,7 @@ summed, and those are the ones whose leverages or norms are checked.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -32,14 +32,13 @@ from labeldp.data.persons import PERSON_COLUMN
 from labeldp.data.source import Source
 from labeldp.errors import DataError
 from labeldp.kernels import keep_freed_memory
-from labeldp.passes.accumulator import Labels, PassRequirements, read_rows
+from labeldp.passes.accumulator import Batch, Labels, PassRequirements, read_rows
 
 if TYPE_CHECKING:
-    from labeldp.features.encoder import Rows
+    pass
 
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""
-_UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())
 
 
 @dataclass(frozen=True)
@@ -50,16 +49,6 @@ class _KeptPart:
     form: object
     """None: raw columns."""
     batches: list[Any]
-
-    def serves(self, requirements: PassRequirements) -> bool:
-        fits = self.form in (None, requirements.packed_form)
-        return fits and self.columns.issuperset(requirements.columns)
-
-    def rows(self, requirements: PassRequirements) -> list[Rows]:
-        if self.form is not None:
-            return self.batches
-        person = [PERSON_COLUMN] if PERSON_COLUMN in self.batches[0].schema.names else []
-        return [batch.select([*requirements.columns, *person]) for batch in self.batches]
 
 
 class Memory:
@@ -87,43 +76,50 @@ class Memory:
     def _forget(self, source: Source | None, state: tuple[FileState, ...] | None) -> None:
         self._source, self._state = source, state
         self.parts = () if source is None else source.parts()
-        self._sizes: dict[int, int] = {}
-        self._full = False
         self._kept: dict[int, _KeptPart] = {}
+        self._sizes: dict[int, int] = {}  # bytes by part, also of parts that are being read
+        self._full = False
         self._results: dict[object, object] = {}
 
     def read(
         self, number: int, requirements: PassRequirements, check: LabelCheck | None
-    ) -> Iterator[tuple[Rows, Labels | None]]:
+    ) -> Iterator[Batch]:
         """Yield a part's rows, from memory if they are there; else read them, and keep them.
 
         Of rows in memory only the labels are read. Rows that are kept encoded are given packed.
         """
-        source, kept = self.parts[number], self._kept.get(number)
-        if kept is None or not kept.serves(requirements):
-            rows = read_rows(source, requirements, check)
-            yield from self._keeping(number, requirements, rows)
+        source, form = self.parts[number], requirements.packed_form
+        if not self._holds(number, requirements):
+            rows = read_rows(source, requirements.columns, check)
+            yield from self._keep(number, requirements, rows)
             return
+        kept = self._kept[number]
         lengths = [batch.num_rows for batch in kept.batches]
         labels: Iterable[Labels | None] = (
             repeat(None, len(lengths)) if check is None else _recut(source.labels(check), lengths)
         )
-        if kept.form == requirements.packed_form:
-            yield from zip(kept.rows(requirements), labels, strict=True)
+        if kept.form is not None:
+            yield from zip(kept.batches, labels, strict=True)
+            return
+        columns = list(requirements.columns)
+        if PERSON_COLUMN in kept.batches[0].schema.names:
+            columns.append(PERSON_COLUMN)
+        if form is None:
+            yield from ((b.select(columns), y) for b, y in zip(kept.batches, labels, strict=True))
         else:
             # Raw columns become packed ones: each batch is let go before the next is packed.
-            released = zip(_popping(kept.rows(requirements)), labels, strict=True)
-            del kept
-            yield from self._keeping(number, requirements, released)
+            raw = ((kept.batches.pop(0).select(columns), each) for each in labels)
+            yield from self._keep(number, requirements, raw)
 
-    def holds(self, number: int, requirements: PassRequirements) -> bool:
-        """Return whether a part's features need no reading."""
+    def _holds(self, number: int, requirements: PassRequirements) -> bool:
         kept = self._kept.get(number)
-        return kept is not None and kept.serves(requirements)
+        if kept is None or kept.form not in (None, requirements.packed_form):
+            return False
+        return kept.columns.issuperset(requirements.columns)
 
     def holds_all(self, requirements: PassRequirements) -> bool:
         """Return whether no part's features need reading."""
-        return all(self.holds(number, requirements) for number in range(len(self.parts)))
+        return all(self._holds(number, requirements) for number in range(len(self.parts)))
 
     def known(self, requirements: PassRequirements) -> Mapping[object, object]:
         """Return results for these very rows by their keys, for a pass with such requirements.
@@ -143,36 +139,32 @@ class Memory:
         if self._source is not None and self._source.state() != self._state:
             raise _changed()
 
-    def _keeping(
-        self,
-        number: int,
-        requirements: PassRequirements,
-        rows: Iterable[tuple[Rows, Labels | None]],
-    ) -> Iterator[tuple[Rows, Labels | None]]:
-        """Yield the same rows, shrunk and kept as long as there is room for the whole part."""
+    def _keep(
+        self, number: int, requirements: PassRequirements, rows: Iterable[Batch]
+    ) -> Iterator[Batch]:
+        """Yield the same rows, narrow or packed, and keep them if the whole part fits."""
         features = requirements.features
-        if features is None and not requirements.keep_columns:
+        # Rows that may change between passes are not kept.
+        if self._state is None or (features is None and not requirements.keep_columns):
             yield from rows
             return
-        shrink: Callable[[Any], Rows] = (
-            NarrowColumns() if features is None else features.encoder().pack
-        )
+        pack = None if features is None else features.encoder().pack
+        dictionaries = dict[str, pa.Array]()
         with self._lock:  # drop what was kept of the part, or gathered by a pass that failed
             self._kept.pop(number, None)
             if self._sizes.pop(number, 0):
                 self._full = self._spent > self._budget
-        may = self._state is not None  # rows that may change between passes are not kept
-        batches: list[Rows] = []
+        batches, fits = list[Any](), True
         for batch, labels in rows:
-            may = may and not self._full
-            if may:
-                batch = shrink(batch)
+            fits = fits and not self._full  # once past the budget no further part is kept
+            if fits:
+                batch = pack(batch) if pack else narrow_columns(batch, dictionaries)
                 batches.append(batch)
-                with self._lock:  # once past the budget no further part is kept
+                with self._lock:
                     self._sizes[number] = self._sizes.get(number, 0) + batch.nbytes
                     self._full |= self._spent > self._budget
             elif batches:
-                batches = []
+                batches.clear()
                 with self._lock:
                     self._sizes.pop(number, None)
             yield batch, labels
@@ -185,41 +177,27 @@ class Memory:
         return sum(self._sizes.values())
 
 
-class NarrowColumns:
-    """Makes every integer column as narrow as its values allow, and text into dictionary codes."""
+def narrow_columns(batch: pa.RecordBatch, dictionaries: dict[str, pa.Array]) -> pa.RecordBatch:
+    """Make every integer column as narrow as its values allow, and text into dictionary codes.
 
-    def __init__(self) -> None:
-        self._dictionaries: dict[str, pa.Array] = {}
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        names = batch.schema.names
-        columns = [
-            self._narrow(name, column) for name, column in zip(names, batch.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=names)
-
-    def _narrow(self, name: str, column: pa.Array) -> pa.Array:
+    `dictionaries` holds the last dictionary of every column: equal ones are stored once.
+    """
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if is_text(column.type):
             column = column.dictionary_encode()
         if pa.types.is_integer(column.type):
-            return narrow_integers(column)
-        if not pa.types.is_dictionary(column.type):
-            return column
-        # One object for equal dictionaries, so that they are stored once.
-        dictionary = column.dictionary
-        if same_dictionary(dictionary, self._dictionaries.get(name)):
-            dictionary = self._dictionaries[name]
-        self._dictionaries[name] = dictionary
-        kind = next(kind for kind in _UNSIGNED if len(dictionary) < 2**kind.bit_width)
-        indices = cast_integers(column.indices, kind)
-        return pa.DictionaryArray.from_arrays(indices, dictionary, safe=False)
-
-
-def _popping(batches: list[Rows]) -> Iterator[Rows]:
-    """Yield each batch in turn, removed from the list."""
-    batches.reverse()
-    while batches:
-        yield batches.pop()
+            column = narrow_integers(column)
+        elif pa.types.is_dictionary(column.type):
+            if not same_dictionary(column.dictionary, dictionaries.get(name)):
+                dictionaries[name] = column.dictionary
+            values = dictionaries[name]
+            kinds = (pa.uint8(), pa.uint16(), pa.uint32())
+            kind = next(kind for kind in kinds if len(values) < 2**kind.bit_width)
+            indices = cast_integers(column.indices, kind)
+            column = pa.DictionaryArray.from_arrays(indices, values, safe=False)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _recut(arrays: Iterator[Labels], lengths: Sequence[int]) -> Iterator[Labels]:

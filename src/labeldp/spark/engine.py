@@ -57,7 +57,7 @@ class SparkEngine:
             raise InputError(
                 "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"
             )
-        label_check = requirements.label_check(source)
+        label_check = source.label_check() if requirements.labels else None
         totals = [each.new() for each in (*(row_check for row_check, _ in checks), *accumulators)]
         rows = source.total_rows if requirements.features is None else requirements.features.rows
         with (
@@ -91,7 +91,7 @@ def _part(
 
     Flags are only looked at after all parts: nothing is said about labels before the last row.
     """
-    check = requirements.label_check(source)
+    check = source.label_check() if requirements.labels else None
     states = states_in_order(source, accumulators, requirements, check)
     return states, [] if check is None else check.raised
 

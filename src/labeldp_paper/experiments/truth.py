@@ -95,8 +95,8 @@ class Truth:
         self.gram = factor.gram.astype(float) * np.outer(scales, scales)
         self.beta = unit * residual.coefficients() / scales
         self.beta[0] += unit * made.labels.centre
-        self.rows, self.rank = gram.rows, factor.rank
-        self.residual_ms = float(residual.square_low) * unit**2 / gram.rows
+        self.rows, self.rank = int(gram.rows), factor.rank
+        self.residual_ms = float(residual.square_low) * unit**2 / self.rows
 
     def mse(self, model: LinearRegressor) -> float:
         """Mean squared error over all rows of a model fitted on a release of the plan."""
