@@ -697,7 +697,8 @@ def test_a_digest_is_that_of_numbers_in_two_limbs_of_32_bits() -> None:
 def test_tables_without_rows_or_with_too_many_are_refused(rows: int, words: str | None) -> None:
     features = ONE_NUMBER
     tally = grams.GramAccumulator(features)
-    tally.merge({"rows": rows, "low": np.array([[1]]), "high": np.array([[0]]), "numbers": (0,)})
+    if rows:
+        tally.merge(FeatureGram(rows, np.array([[1]]), np.array([[0]]), (0,)))
     if words is None:
         assert tally.result().rows == rows
         return

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,8 @@ class FeatureGram:
         target = [place[self.numbers[k]] for k in kept]
         high = self.high[np.ix_(kept, kept)]
         # Two summands below 2**62 each: their sum fits 63 bits and a sign.
-        if max(_largest(high) << _LIMB, _largest(matrix)) >= 1 << 62:
+        largest_high, largest = (max(int(x.max()), -int(x.min())) for x in (high, matrix))
+        if max(largest_high << _LIMB, largest) >= 1 << 62:
             matrix, high = matrix.astype(object), high.astype(object)
         matrix[np.ix_(target, target)] += high << _LIMB
         return matrix
@@ -104,22 +104,18 @@ class FeatureGram:
         return hasher.hexdigest()
 
 
-def _largest(numbers: NDArray[np.int64]) -> int:
-    """Return the largest absolute value."""
-    return max(int(numbers.max()), -int(numbers.min()))
-
-
 class GramAccumulator:
-    """Accumulator of XᵀX over all design columns, kept or not."""
+    """Accumulator of XᵀX over all design columns, kept or not.
+
+    Rows are counted in tables by joint category codes, from which XᵀX follows: for two categories
+    its entries are counts of pairs of levels, for a category and a number sums of the number by
+    level, for two numbers sums of products.
+    """
 
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
         self._features, self._kernels = replace(features, kept=None), kernels
+        self._rows = 0
         self._merged: FeatureGram | None = None
-
-    @cached_property
-    def _own(self) -> _Tables:
-        """Sums of the rows that were added; made late, for an empty accumulator needs none."""
-        return _Tables(self._features, self._kernels or kernels_for(self._features.rows))
 
     @property
     def requirements(self) -> PassRequirements:
@@ -134,67 +130,33 @@ class GramAccumulator:
     def new(self) -> GramAccumulator:
         return GramAccumulator(self._features, self._kernels)
 
-    def add(self, rows: Encoded, *_: object) -> None:
-        self._own.add(rows)
-
-    def state(self) -> dict[str, Any]:
-        return dict(vars(self._total()))
-
-    def merge(self, state: dict[str, Any]) -> None:
-        more = FeatureGram(**{**state, "numbers": tuple(state["numbers"])})
-        self._merged = more if self._merged is None else self._merged + more
-
-    def result(self, *_: object) -> FeatureGram:
-        total = self._total()
-        if total.rows == 0:
-            raise no_rows()
-        if total.rows > MOST_ROWS:
-            raise DataError(
-                f"the data have more than {MOST_ROWS:,} rows, and exact sums of more could "
-                f"overflow; release parts of the table"
-            )
-        return total
-
-    def _total(self) -> FeatureGram:
-        if self._merged is None:
-            return self._own.total()
-        return self._merged + self._own.total() if "_own" in vars(self) else self._merged
-
-
-def no_rows() -> DataError:
-    """Return the refusal of an empty table."""
-    return DataError("the data have no rows; nothing can be released")
-
-
-class _Tables:
-    """Counts of joint category codes and sums of numbers, from which XᵀX follows.
-
-    For two categories the entries of XᵀX are counts of pairs of levels, for a category and a
-    number sums of the number by level, for two numbers sums of products.
-    """
-
-    def __init__(self, features: FeatureMap, kernels: Kernels) -> None:
-        numbers = len(features.number_columns)
-        self._features, self._kernels = features, kernels
-        self._joint_codes = joint_codes = features.joint_codes
-        self._rows = 0
-        self._counts = [np.zeros(width, dtype=np.int64) for width in joint_codes.widths]
+    def _allocate(self) -> None:
+        """Make empty tables: late, for an accumulator that only merges needs none."""
+        numbers = len(self._features.number_columns)
+        widths = self._features.joint_codes.widths
+        self._kernels = self._kernels or kernels_for(self._features.rows)
+        self._counts = [np.zeros(width, dtype=np.int64) for width in widths]
         self._pairs = {
-            (left, right): np.zeros((joint_codes.widths[left], joint_codes.widths[right]), np.int64)
-            for left, right in joint_codes.pairs
+            (left, right): np.zeros((widths[left], widths[right]), np.int64)
+            for left, right in self._features.joint_codes.pairs
         }
         self._sums = np.zeros(numbers, dtype=np.int64)
-        self._level_sums = [np.zeros((numbers, width), np.int64) for width in joint_codes.widths]
+        self._level_sums = [np.zeros((numbers, width), np.int64) for width in widths]
         self._low = np.zeros((numbers, numbers), dtype=np.int64)
         self._high = np.zeros((numbers, numbers), dtype=np.int64)
 
-    def add(self, batch: Encoded) -> None:
-        codes = batch.codes
+    def add(self, batch: Encoded, *_: object) -> None:
+        if not batch.rows:
+            return
+        if not self._rows:
+            self._allocate()
+        kernels, codes = self._kernels, batch.codes
+        assert kernels is not None
         self._rows += batch.rows
         if len(codes) == 1:  # no pair whose table would have these counts as a margin
-            self._kernels.count(self._counts[0], codes[0])
+            kernels.count(self._counts[0], codes[0])
         for (left, right), table in self._pairs.items():
-            self._kernels.count_pairs(table, codes[left], codes[right])
+            kernels.count_pairs(table, codes[left], codes[right])
         if not self._features.number_columns:
             return
         values = batch.numbers
@@ -208,58 +170,74 @@ class _Tables:
         self._sums += sums.astype(np.int64)
         for level_sums, code in zip(self._level_sums, codes, strict=True):
             for place in range(len(level_sums)):
-                self._kernels.add_sums(level_sums[place], code, values[:, place])
+                kernels.add_sums(level_sums[place], code, values[:, place])
         product = exact_products(values, values)
         self._high += product >> _LIMB
         self._low += product & _LOW_MASK
 
-    def total(self) -> FeatureGram:
-        features = self._features
+    def _total(self) -> FeatureGram | None:
+        """Return XᵀX of the rows that were added and merged; None without any."""
+        if not self._rows:
+            return self._merged
+        features, joint_codes = self._features, self._features.joint_codes
+        blocks, numbers = features.category_blocks, list(features.number_columns)
         low = np.zeros((features.width, features.width), dtype=np.int64)
-        self._place_categories(low)
-        self._place_numbers(low)
-        low = np.triu(low) + np.triu(low, 1).T
-        if features.intercept:
-            low[0, 0] = self._rows
-        return FeatureGram(self._rows, low, self._high.copy(), tuple(features.number_columns))
 
-    def _place_categories(self, low: NDArray[np.int64]) -> None:
-        """Write the margins of the tables above the diagonal."""
-        joint_codes = self._joint_codes
-        blocks = self._features.category_blocks
+        def place(one: int, two: int, table: NDArray[np.int64]) -> None:
+            """Write the counts of two categories above the diagonal."""
+            if one < two:
+                low[blocks[one], blocks[two]] = table
+            else:
+                low[blocks[two], blocks[one]] = table.T
+
         counts = dict(enumerate(self._counts))
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
-            for one, two, pairs in joint_codes.pair_margins(left, right, table):
-                _place(low, blocks[one], blocks[two], pairs)
+            for one, two, margin in joint_codes.pair_margins(left, right, table):
+                place(one, two, margin)
         for group, group_counts in counts.items():
-            for one, two, pairs in joint_codes.inner_margins(group, group_counts):
-                _place(low, blocks[one], blocks[two], pairs)
+            for one, two, margin in joint_codes.inner_margins(group, group_counts):
+                place(one, two, margin)
             for member, levels in joint_codes.margins(group, group_counts):
-                block = blocks[member]
-                low[block, block] = np.diag(levels)
-                if self._features.intercept:
-                    low[0, block] = levels
+                low[blocks[member], blocks[member]] = np.diag(levels)
+                if features.intercept:
+                    low[0, blocks[member]] = levels
+        if numbers:
+            columns = slice(numbers[0], numbers[-1] + 1)
+            low[columns, columns] = self._low
+            if features.intercept:
+                low[0, columns] = self._sums
+            for group, sums in enumerate(self._level_sums):
+                for member, levels in joint_codes.margins(group, sums):
+                    low[columns, blocks[member]] = levels
+        low = np.triu(low) + np.triu(low, 1).T
+        if features.intercept:
+            low[0, 0] = self._rows
+        own = FeatureGram(self._rows, low, self._high.copy(), tuple(numbers))
+        return own if self._merged is None else self._merged + own
 
-    def _place_numbers(self, low: NDArray[np.int64]) -> None:
-        columns = list(self._features.number_columns)
-        if not columns:
-            return
-        numbers = slice(columns[0], columns[-1] + 1)
-        low[numbers, numbers] = self._low
-        if self._features.intercept:
-            low[0, numbers] = self._sums
-        blocks = self._features.category_blocks
-        for group, sums in enumerate(self._level_sums):
-            for member, levels in self._joint_codes.margins(group, sums):
-                low[numbers, blocks[member]] = levels
+    def state(self) -> FeatureGram | None:
+        return self._total()
+
+    def merge(self, state: FeatureGram | None) -> None:
+        if state is not None:
+            self._merged = state if self._merged is None else self._merged + state
+
+    def result(self, *_: object) -> FeatureGram:
+        total = self._total()
+        if total is None:
+            raise no_rows()
+        if total.rows > MOST_ROWS:
+            raise DataError(
+                f"the data have more than {MOST_ROWS:,} rows, and exact sums of more could "
+                f"overflow; release parts of the table"
+            )
+        return total
 
 
-def _place(low: NDArray[np.int64], one: slice, two: slice, pairs: NDArray[np.int64]) -> None:
-    if one.start < two.start:
-        low[one, two] = pairs
-    else:
-        low[two, one] = pairs.T
+def no_rows() -> DataError:
+    """Return the refusal of an empty table."""
+    return DataError("the data have no rows; nothing can be released")
 
 
 def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.int64]:

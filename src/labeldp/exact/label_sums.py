@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,14 +87,6 @@ class LabelMoments:
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("label moments are private and are not written anywhere")
 
-    def __add__(self, other: LabelMoments) -> LabelMoments:
-        return LabelMoments(
-            self.rows + other.rows,
-            self.cross + other.cross,
-            self.total + other.total,
-            self.square + other.square,
-        )
-
 
 class LabelCrossProducts:
     """Accumulator of Xᵀy and yᵀy over all design columns: private once it is not empty."""
@@ -103,23 +94,19 @@ class LabelCrossProducts:
     def __init__(
         self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
     ) -> None:
-        self._features, self._grid = replace(features, kept=None), grid
-        self._given, self._scratch = kernels, Scratch()
-        self._joint_codes = features.joint_codes
-        self._level_sums = [np.zeros(width, np.int64) for width in self._joint_codes.widths]
-        self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
+        self._features, self._grid, self._kernels = replace(features, kept=None), grid, kernels
+        self._scratch = Scratch()
         self._rows, self._total, self._square = 0, 0, 0
-        self._merged: LabelMoments | None = None
+        self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
+        self._level_sums = [np.zeros(width, np.int64) for width in features.joint_codes.widths]
+        # Of other accumulators, whose sums come by design column.
+        self._merged: NDArray[np.object_] = np.zeros(features.width, dtype=object)
 
     def __getstate__(self) -> dict[str, Any]:
         # An empty accumulator may travel to a worker; one that has seen labels may not.
-        if self._rows or self._merged is not None:
+        if self._rows:
             raise TypeError("label moments are private and are not written anywhere")
         return vars(self)
-
-    @cached_property
-    def _kernels(self) -> Kernels:
-        return self._given or kernels_for(self._features.rows)
 
     @property
     def requirements(self) -> PassRequirements:
@@ -127,48 +114,44 @@ class LabelCrossProducts:
         return PassRequirements(features.columns, features, labels=True)
 
     def new(self) -> LabelCrossProducts:
-        return LabelCrossProducts(self._features, self._grid, self._given)
-
-    def state(self) -> dict[str, Any]:
-        """Return the sums as plain integers, on their way to where all sums are added."""
-        total = self._sum()
-        cross = [int(entry) for entry in total.cross]
-        return {"rows": total.rows, "cross": cross, "total": total.total, "square": total.square}
-
-    def merge(self, state: dict[str, Any]) -> None:
-        more = LabelMoments(**{**state, "cross": np.array(state["cross"], dtype=object)})
-        self._merged = more if self._merged is None else self._merged + more
-
-    def result(self, *_: object) -> LabelMoments:
-        total = self._sum()
-        if total.rows == 0:
-            raise no_rows()
-        return total
-
-    def _sum(self) -> LabelMoments:
-        own = self._own()
-        return own if self._merged is None else self._merged + own
+        return LabelCrossProducts(self._features, self._grid, self._kernels)
 
     def add(self, batch: Encoded, labels: NDArray[np.float64], *_: object) -> None:
+        kernels = self._kernels or kernels_for(self._features.rows)
         codes = self._scratch("codes", labels.shape, np.float64)
-        self._grid.write(codes, labels, self._kernels)
+        self._grid.write(codes, labels, kernels)
         self._rows += batch.rows
         self._square += int(exact_products(codes[:, None], codes[:, None])[0, 0])
         self._total += int(codes.sum())
         if self._features.number_columns:
+            # Python's integers: over many rows a sum of products exceeds 64 bits.
             self._number_sums += exact_products(batch.numbers, codes[:, None])[:, 0].astype(object)
-        for sums, compound in zip(self._level_sums, batch.codes, strict=True):
-            self._kernels.add_sums(sums, compound, codes)
+        for sums, joint in zip(self._level_sums, batch.codes, strict=True):
+            kernels.add_sums(sums, joint, codes)
 
-    def _own(self) -> LabelMoments:
-        """Return the sums over the rows that were added."""
-        features = self._features
-        cross: NDArray[np.object_] = np.zeros(features.width, dtype=object)
+    def state(self) -> tuple[int, list[int], int, int]:
+        """Return the sums as plain integers, on their way to where all sums are added."""
+        return self._rows, [int(entry) for entry in self._cross()], self._total, self._square
+
+    def merge(self, state: tuple[int, list[int], int, int]) -> None:
+        rows, cross, total, square = state
+        self._rows, self._total = self._rows + rows, self._total + total
+        self._square += square
+        self._merged = self._merged + np.array(cross, dtype=object)
+
+    def result(self, *_: object) -> LabelMoments:
+        if self._rows == 0:
+            raise no_rows()
+        return LabelMoments(self._rows, self._cross(), self._total, self._square)
+
+    def _cross(self) -> NDArray[np.object_]:
+        """Return Xᵀy over all rows."""
+        features, cross = self._features, self._merged.copy()
         if features.intercept:
-            cross[0] = self._total
-        cross[list(features.number_columns)] = self._number_sums
+            cross[0] = self._total  # of the merged rows too
+        cross[list(features.number_columns)] += self._number_sums
         blocks = features.category_blocks
         for group, sums in enumerate(self._level_sums):
-            for member, levels in self._joint_codes.margins(group, sums):
-                cross[blocks[member]] = levels.astype(object)
-        return LabelMoments(self._rows, cross, self._total, self._square)
+            for member, levels in features.joint_codes.margins(group, sums):
+                cross[blocks[member]] += levels.astype(object)
+        return cross
