@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -121,14 +122,11 @@ def test_beyond_the_turn_a_smaller_change_is_worse():
 def synthetic(shift=0.0):
     """δ = u²v on u = x, v = 1 − x: the sup 4/27 is inside a cell, at x = 2/3."""
 
-    def cells(x1, x2):
-        return x2, 1.0 - x1
-
-    def value(pairs, enough):  # noqa: ARG001
-        u, v = pairs
+    def value(left, right, enough):  # noqa: ARG001
+        u, v = right[0], 1.0 - left[0]
         return np.array([u * u * v, u * u * v, u * u * v + np.where(v > 0.9, shift, 0.0)])
 
-    return neighbors.Parametrization(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
+    return [neighbors.Chart(0.0, 1.0, None)], value, Bounds(0.0, 0.0, 0.0)
 
 
 def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
@@ -144,11 +142,13 @@ def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
 def test_cells_left_at_a_quick_bound_change_nothing(bags, effect, epsilon, leverage):
     cosine = 1.0 if leverage == 1.0 else 0.4
     some = NeighborFamily(bags, effect / math.sqrt(bags), leverage, cosine)
-    value = some._value(epsilon, 0.1)
-    for at_ends, chart in some._ends(value):
-        quick = neighbors._certify(chart, value, at_ends)
-        whole = neighbors._certify(chart, lambda pairs, _: value(pairs, 0.0), at_ends)
-        assert quick == whole
+    for chart in some.charts():
+        there = [some], [chart], epsilon, 0.1, ((0.0, 1.0),)
+        value = partial(neighbors._delta_of_boxes, *there)
+        ends = np.array([[chart.low, chart.high]])
+        at_ends = neighbors._largest(value(ends, ends, 0.0))
+        quick = neighbors._certify([chart], value, at_ends)
+        assert quick == neighbors._certify([chart], lambda a, b, _: value(a, b, 0.0), at_ends)  # noqa: B023
 
 
 def test_tau_above_one_needs_public_features():

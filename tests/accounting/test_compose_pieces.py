@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import contour, gaussian
+from labeldp.accounting import contour, gaussian, neighbors
 from labeldp.accounting.compose import ComposedProfile, compose, gaussian_mu
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.neighbors import NeighborFamily, Parametrization
-from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds, GroupPrivacy, LossFactors
+from labeldp.accounting.neighbors import NeighborFamily
+from labeldp.accounting.privacy_profile import Bounds, GroupPrivacy, LossFactors
 from labeldp.accounting.radial import LaplaceProfile, PureProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.subsampling import SubsampledProfile
@@ -58,12 +58,11 @@ def test_losses_that_end_end_together_by_a_hair_later():
 
 @pytest.mark.parametrize("times", [1, 2, 5])
 def test_of_equal_releases_the_number_that_took_the_label_is_binomial(times):
-    chances = [inner._binomial(times, k, 0.3) for k in range(times + 1)]
-    assert chances == pytest.approx(stats.binom.pmf(np.arange(times + 1), times, 0.3))
+    chances = stats.binom.pmf(np.arange(times + 1), times, 0.3)
     drawn = SubsampledProfile(GaussianProfile(0.6), 0.3)
-    sets = inner._taken((drawn,) * times)
-    assert [len(laws) for _, laws in sets] == list(range(times + 1))
-    assert [chance for chance, _ in sets] == pytest.approx(chances)
+    found = ComposedProfile((drawn,) * times).delta(0.2)
+    several = [gaussian.delta(0.2, 0.6 * math.sqrt(k)) for k in range(times + 1)]
+    assert found.estimate == pytest.approx(chances @ several, rel=1e-12)
 
 
 def test_a_mean_over_draws_has_a_margin_of_1e_12():
@@ -103,7 +102,7 @@ def test_epsilon_is_dealt_out_in_the_best_plan_its_shares():
         GroupPrivacy(GaussianProfile(0.2), 2),
     ]
     for epsilon in (0.5, 2.0):
-        found = inner._split(laws, epsilon, True)
+        found = inner._given(tuple(laws), epsilon, True)
         best = min(
             math.fsum(
                 law.delta(share / 16 * epsilon).upper
@@ -118,12 +117,9 @@ def test_epsilon_is_dealt_out_in_the_best_plan_its_shares():
             assert 0.5e-12 < found.upper / best - 1 < 1.5e-12
         assert found.estimate == found.upper
         assert found.lower == max(law.delta(epsilon).lower for law in laws)
-    assert inner._split(laws[:1], 0.5, True) == laws[0].delta(0.5)
-    assert inner._split(laws[:1], 0.5, False) == laws[0].quick_delta(0.5)
-    assert inner._split([GroupPrivacy(GaussianProfile(9.0), 2)] * 2, 0.1, True).upper == 1.0
-    apart = [GaussianProfile(0.3), GaussianProfile(0.1)]
-    assert inner._split(apart, 0.5, True).lower == GaussianProfile(0.3).delta(0.5).lower
-    assert inner._split(apart[::-1], 0.5, True).lower == GaussianProfile(0.3).delta(0.5).lower
+    assert inner._given(tuple(laws[:1]), 0.5, True) == laws[0].delta(0.5)
+    assert inner._given(tuple(laws[:1]), 0.5, False) == laws[0].quick_delta(0.5)
+    assert inner._given((GroupPrivacy(GaussianProfile(9.0), 2),) * 2, 0.1, True).upper == 1.0
 
 
 def test_a_claim_rests_on_what_is_certified():
@@ -135,7 +131,7 @@ def test_a_claim_rests_on_what_is_certified():
     plain = [GroupPrivacy(GaussianProfile(0.3), 2), GroupPrivacy(GaussianProfile(0.1), 2)]
     for count in (1, 2):
         sure = inner._given(tuple(laws[:count]), 0.5, True)
-        assert sure == inner._split(plain[:count], 0.5, True)
+        assert sure == inner._given(tuple(plain[:count]), 0.5, True)
         rough = inner._given(tuple(laws[:count]), 0.5, False)
         assert rough.upper == pytest.approx(count * 2e-9)
     assert compose(laws).delta(0.5) == compose(plain).delta(0.5)
@@ -167,17 +163,22 @@ def test_fewer_points_keep_both_sums_and_lie_above(most):
 
 def test_bounded_losses_alone_and_beside_a_gaussian():
     points, epsilon = ((0.5, 0.6), (-0.2, 0.4)), 0.1
-    alone = inner._without_sketches(0.0, points, epsilon)
+    alone = product_delta(LossFactors(atoms=(points,)), epsilon)
     true = 0.6 * -math.expm1(0.1 - 0.5)
-    beside = inner._without_sketches(0.7, points, epsilon)
+    beside = product_delta(LossFactors(mu=0.7, atoms=(points,)), epsilon)
     both = 0.6 * gaussian.delta(-0.4, 0.7) + 0.4 * gaussian.delta(0.3, 0.7)
     for found, want in ((alone, true), (beside, both)):
         assert found.estimate == pytest.approx(want, rel=1e-14)
         assert 0.9e-9 < found.upper / found.estimate - 1 < 1.1e-9
         assert 0.9e-9 < 1 - found.lower / found.estimate < 1.1e-9
-    assert inner._without_sketches(0.0, points, 0.5) == Bounds(0.0, 0.0, 0.0)
-    assert inner._without_sketches(1e-9, ((0.0, 1.0),), 1.0) == Bounds(0.0, 0.0, 1e-300)
-    assert inner._without_sketches(90.0, ((0.0, 1.0),), 0.0).upper == 1.0
+    assert product_delta(LossFactors(atoms=(points,)), 0.5) == Bounds(0.0, 0.0, 0.0)
+    assert product_delta(LossFactors(mu=1e-9), 1.0) == Bounds(0.0, 0.0, 1e-300)
+    assert product_delta(LossFactors(mu=90.0), 0.0).upper == 1.0
+
+
+def product_delta(loss, epsilon, certified=True):
+    law = inner._ProductProfile(loss)
+    return law.delta(epsilon) if certified else law.quick_delta(epsilon)
 
 
 # --- sketches ------------------------------------------------------------------------------------
@@ -191,48 +192,49 @@ def test_sketches_of_one_kind_are_merged():
         NeighborFamily(5, 0.2, 0.1, 0.35, 0.01),
         NeighborFamily(5, 0.2, 0.1, 0.3, 0.02),
     ]
-    found = inner._merged((one, *unlike, other))
+    found = inner._merge((one, *unlike, other))
     assert sorted(found, key=repr) == sorted(
         [NeighborFamily(7, 0.2, 0.1, 0.3, 0.01), *unlike], key=repr
     )
-    assert inner._merged(()) == []
+    assert inner._merge(()) == ()
 
 
 def test_a_sketch_beside_one_point_is_the_sketch_at_what_is_left_of_epsilon():
     each = NeighborFamily(30, 0.1)
     whole = LossFactors((each,), 0.2, (((0.3, 1.0),),))
-    assert inner._Product(whole, True).delta(0.8) == each.delta(0.8 - 0.3, 0.2)
-    assert inner._Product(whole, False).delta(0.8) == each.quick_delta(0.8 - 0.3, 0.2)
-    at = inner._Product(whole, True).delta(0.3)
+    assert product_delta(whole, 0.8) == each.delta(0.8 - 0.3, 0.2)
+    assert product_delta(whole, 0.8, certified=False) == each.quick_delta(0.8 - 0.3, 0.2)
+    at = product_delta(whole, 0.3)
     assert at == each.delta(0.0, 0.2)
-    below = inner._Product(whole, True).delta(0.1)
+    below = product_delta(whole, 0.1)
     assert below.upper > at.upper
     far = LossFactors((each,), 0.2, (((3.0, 1.0),),))
-    assert inner._Product(far, True).delta(2.0).upper > inner._Product(far, True).delta(3.0).upper
+    assert product_delta(far, 2.0).upper > product_delta(far, 3.0).upper
 
 
 def test_points_and_kinds_of_sketches_all_count():
     each, other = NeighborFamily(30, 0.1), NeighborFamily(20, 0.12)
-    two = inner._Product(LossFactors((each, other), 0.2), True).delta(0.4)
+    two = product_delta(LossFactors((each, other), 0.2), 0.4)
     assert two.lower > max(each.delta(0.4, 0.2).upper, other.delta(0.4, 0.2).upper)
     points = LossFactors((each,), 0.2, (((0.3, 0.5), (-0.3, 0.5)),))
     mean = 0.5 * each.delta(0.1, 0.2).estimate + 0.5 * each.delta(0.7, 0.2).estimate
-    assert inner._Product(points, True).delta(0.4).estimate == pytest.approx(mean, rel=1e-6)
+    assert product_delta(points, 0.4).estimate == pytest.approx(mean, rel=1e-6)
 
 
-def _joint(points=((0.0, 1.0),), epsilon=0.4, mu=0.1):
-    families = [NeighborFamily(30, 0.1, inflation=0.01), NeighborFamily(9, 0.2)]
-    charts = tuple(next(iter(each.charts())) for each in families)
-    return inner._Joint(families, charts, mu, points, epsilon)
+FAMILIES = (NeighborFamily(30, 0.1, inflation=0.01), NeighborFamily(9, 0.2))
+
+
+def boxes_value(families, points, epsilon, left, right):
+    charts = [each.charts()[0] for each in families]
+    return neighbors._delta_of_boxes(families, charts, epsilon, 0.1, points, left, right, 0.0)
 
 
 def test_a_box_of_two_families_is_the_worse_direction_of_both():
-    joint = _joint(((0.2, 0.6), (-0.1, 0.4)))
     left, right = np.array([[0.02], [0.05]]), np.array([[0.03], [0.2]])
-    found = joint.value(left, right)[:, 0]
+    found = boxes_value(FAMILIES, ((0.2, 0.6), (-0.1, 0.4)), 0.4, left, right)[:, 0]
     sides = []
-    for each, chart, low, high in zip(joint.families, joint.charts, left, right, strict=True):
-        u, v = (x[0] * (1.0 + each.inflation) for x in chart.cells(low, high))
+    for each, low, high in zip(FAMILIES, left, right, strict=True):
+        u, v = (x[0] * (1.0 + each.inflation) for x in each.charts()[0].cells(low, high))
         sides.append((each.bags, u, v))
     there = contour.compose([(m, v / (1 - v), u / (1 + u)) for m, u, v in sides], 0.1)
     back = contour.compose([(m, u, v) for m, u, v in sides], 0.1)
@@ -245,70 +247,39 @@ def test_a_box_of_two_families_is_the_worse_direction_of_both():
 
 def test_a_box_in_which_a_neighbour_is_ruled_out_promises_nothing():
     families = [NeighborFamily(1, 0.999, inflation=0.5), NeighborFamily(1, 0.2)]
-    charts = tuple(next(iter(each.charts())) for each in families)
-    joint = inner._Joint(families, charts, 0.1, ((0.0, 1.0),), 3.0)
     left, right = np.array([[0.0, 0.9], [0.0, 0.0]]), np.array([[0.1, 0.99], [0.1, 0.1]])
-    found = joint.value(left, right)
+    found = boxes_value(families, ((0.0, 1.0),), 3.0, left, right)
     assert found[:, 1].tolist() == [1.0, 1.0, 1.0]
     assert 0.0 < found[2, 0] < 1.0
-    assert joint.value(left[:, 1:], right[:, 1:]).tolist() == [[1.0], [1.0], [1.0]]
+    none = boxes_value(families, ((0.0, 1.0),), 3.0, left[:, 1:], right[:, 1:])
+    assert none.tolist() == [[1.0], [1.0], [1.0]]
 
 
-class Synthetic:
-    """δ = u1·u2 with u = x2 of a box: the sup is at the far corner, or in the middle."""
+def bump(factor=1.0, shift=0.0):
+    """Π 4x(1 − x) of a box at most: the sup is `factor`, in the middle."""
 
-    epsilon, slack, most = 1.0, 0.0, 2000
-
-    def __init__(
-        self, inside: bool, charts: int = 2, shift: float = 0.0, factor: float = 1.0
-    ) -> None:
-        self.factor = factor
-        self.charts = tuple(
-            Parametrization(0.0, 1.0, lambda a, b: (b, 1.0 - a)) for _ in range(charts)
-        )
-        self.inside, self.shift = inside, shift
-
-    def value(self, left, right):
-        bump = right * (1.0 - left) * 4.0 if self.inside else right
-        total = self.factor * np.prod(bump, axis=0)
-        above = np.where(right[0] < 0.3, self.shift, 0.0)
+    def value(left, right, enough):  # noqa: ARG001
+        total = factor * np.prod(right * (1.0 - left) * 4.0, axis=0)
+        above = np.where(right[0] < 0.3, shift, 0.0)
         return np.minimum(np.array([total, total, total + above]), 9.0)
 
-    def corners(self):
-        return np.array(list(product(*[(0.0, 1.0)] * len(self.charts)))).T
+    return value
 
 
-@pytest.mark.parametrize("charts", [1, 2])
-def test_branch_and_bound_finds_the_sup_of_boxes(charts):
-    at_end = inner._supremum([Synthetic(False, charts)], True)
-    assert at_end == NO_GUARANTEE  # 1 promises nothing
-    joint = Synthetic(True, charts)
-    found = inner._certify(joint, Bounds(0.0, 0.0, 0.0))
+@pytest.mark.parametrize("count", [1, 2])
+def test_branch_and_bound_finds_the_sup_of_boxes(count):
+    charts = [neighbors.Chart(0.0, 1.0, None)] * count
+    nothing = Bounds(0.0, 0.0, 0.0)
+    found = neighbors._certify(charts, bump(), nothing)
     assert 1.0 - 1e-9 <= found.upper <= 1.2
     assert found.estimate == pytest.approx(1.0, rel=1e-3)
-    shifted = inner._certify(Synthetic(True, charts, 0.5), Bounds(0.0, 0.0, 0.0))
-    assert shifted.upper >= 0.5
-    hidden = Synthetic(True, charts, factor=0.5)
-    assert inner._supremum([hidden], False).upper == 0.0
-    assert 0.5 <= inner._supremum([hidden], True).upper <= 0.6
-
-
-@pytest.mark.parametrize("charts", [1, 2])
-def test_the_bound_is_above_every_box_that_was_ever_looked_at(charts):
-    """Boxes near 0 have a high upper end, though their estimate is low and they are left early."""
-    joint = Synthetic(True, charts, shift=0.5, factor=0.2)
-    assert inner._certify(joint, Bounds(0.0, 0.0, 0.0)).upper >= 0.5
-    at_once = Synthetic(True, 1, factor=0.2)
-    at_once.most = 0
-    rough = inner._certify(at_once, Bounds(0.01, 0.02, 0.03))
+    # boxes near 0 have a high upper end, though their estimate is low and they are left early
+    assert neighbors._certify(charts, bump(0.2, 0.5), nothing).upper >= 0.5
+    wide = neighbors._certify(charts, bump(1e-3), Bounds(0.1, 0.2, 0.9))
+    assert wide == Bounds(0.1, 0.2, 0.9)
+    rough = neighbors._certify(charts, bump(0.2), Bounds(0.01, 0.02, 0.03), 0)
     assert (rough.lower, rough.estimate) == (0.01, 0.02)
     assert rough.upper >= 0.2
-    uppers = at_once.value(*(edge[None, :] for edge in _cells(at_once)))[2]
-    assert rough.upper == uppers.max()
-    wide = inner._certify(Synthetic(True, charts, factor=1e-3), Bounds(0.1, 0.2, 0.9))
-    assert wide == Bounds(0.1, 0.2, 0.9)
-
-
-def _cells(joint):
-    edges = joint.charts[0].edges()
-    return edges[:-1], edges[1:]
+    negligible = neighbors._certify(charts, bump(1e-14), nothing, slack=1.0)
+    assert negligible.estimate == 0.0
+    assert negligible.upper >= 1e-14

@@ -83,7 +83,15 @@ def test_a_cell_of_public_features_is_above_its_neighbours_and_close(tau, levera
 def test_a_value_is_that_of_the_worse_direction():
     each = NeighborFamily(30, 0.2, inflation=0.25)
     u, v = np.array([0.05, 0.3, 0.2]), np.array([0.3, 0.05, 0.81])
-    found = each._value(0.4, 0.1)((u, v), 0.0)
+
+    def value(u, v):
+        chart = neighbors.Chart(0.0, 1.0, lambda *_: (u, v))
+        boxes = np.zeros((1, len(u)))
+        return neighbors._delta_of_boxes(
+            [each], [chart], 0.4, 0.1, ((0.0, 1.0),), boxes, boxes, 0.0
+        )
+
+    found = value(u, v)
     for place in (0, 1):
         wide_u, wide_v = 1.25 * u[place], 1.25 * v[place]
         there = contour.compose([(30, wide_v / (1 - wide_v), wide_u / (1 + wide_u))], 0.1)
@@ -91,51 +99,49 @@ def test_a_value_is_that_of_the_worse_direction():
         both = [contour.delta(loss, 0.4)[:, 0] for loss in (there, back)]
         np.testing.assert_allclose(found[:, place], np.max(both, axis=0), rtol=1e-12)
     assert found[:, 2].tolist() == [1.0, 1.0, 1.0]
-    huge = each._value(0.4, 0.1)((np.array([1e15]), np.array([0.1])), 0.0)
+    huge = value(np.array([1e15]), np.array([0.1]))
     assert huge[:, 0].tolist() == [1.0, 1.0, 1.0]
     for bad in ((-0.1, 0.0), (0.1, -0.1)):
         with pytest.raises(InputError):
-            each._value(*bad)
+            each.delta(*bad)
     for facts in [(0, 0.1), (1, 0.0), (1, 0.1, -0.1), (1, 0.1, 1, -0.1), (1, 0.1, 1, 1, -0.1)]:
         with pytest.raises(InputError):
             NeighborFamily(*facts)
 
 
-def test_the_smaller_of_two_certified_answers_counts():
+def test_the_smaller_of_two_certified_answers_counts(monkeypatch):
     each = NeighborFamily(40, 0.1, 0.05, 0.1)
-    value = each._value(1.0, 0.0)
-    apart = [neighbors._certify(chart, value, ends).upper for ends, chart in each._ends(value)]
-    assert len(apart) == 2
-    assert each.delta(1.0).upper == pytest.approx(min(apart), rel=1e-12)
-    assert each.quick_delta(1.0).upper == min(ends.upper for ends, _ in each._ends(value))
+    charts = each.charts()
+    assert len(charts) == 2
+    for side in (each.delta, each.quick_delta):
+        whole, apart = side(1.0).upper, []
+        for chart in charts:
+            with monkeypatch.context() as patch:
+                patch.setattr(NeighborFamily, "charts", lambda _, chart=chart: [chart])
+                neighbors.supremum.cache_clear()
+                apart.append(side(1.0).upper)
+        neighbors.supremum.cache_clear()
+        assert apart[0] != apart[1]
+        assert whole == min(apart)
 
 
 def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
-    def value(pairs, enough):  # noqa: ARG001
-        total = 0.8 * pairs[0] * pairs[1]
-        return np.array([0.5 * total, total, total + np.where(pairs[0] < 0.3, 0.5, 0.05)])
+    def value(left, right, enough):  # noqa: ARG001
+        total = 0.8 * right[0] * (1.0 - left[0])
+        return np.array([0.5 * total, total, total + np.where(right[0] < 0.3, 0.5, 0.05)])
 
-    def plain(pairs, enough):  # noqa: ARG001
-        return np.array([0.8 * pairs[0] * pairs[1]] * 3)
+    def plain(left, right, enough):  # noqa: ARG001
+        return np.array([0.8 * right[0] * (1.0 - left[0])] * 3)
 
-    found = neighbors._certify(
-        neighbors.Parametrization(0.0, 1.0, linear), value, Bounds(0.0, 0.0, 0.0)
-    )
+    unit = [neighbors.Chart(0.0, 1.0, None)]
+    found = neighbors._certify(unit, value, Bounds(0.0, 0.0, 0.0))
     assert found.upper >= 0.5
     assert found.estimate == pytest.approx(0.2, rel=1e-3)
     assert found.lower == pytest.approx(0.1, rel=1e-3)
-    near = neighbors._certify(
-        neighbors.Parametrization(0.0, 1.0, linear), plain, Bounds(0.19, 0.19, 0.19)
-    )
+    near = neighbors._certify(unit, plain, Bounds(0.19, 0.19, 0.19))
     assert 0.2 <= near.upper <= 0.21
-    wide = neighbors._certify(
-        neighbors.Parametrization(0.0, 1.0, linear), value, Bounds(0.1, 0.9, 0.95)
-    )
+    wide = neighbors._certify(unit, value, Bounds(0.1, 0.9, 0.95))
     assert wide == Bounds(0.1, 0.9, 0.95)
-
-
-def linear(x1, x2):
-    return x2, 1.0 - x1
 
 
 @pytest.mark.parametrize(

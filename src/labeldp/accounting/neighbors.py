@@ -7,7 +7,8 @@ uv = τ²h. The privacy loss of m bags is L = κ + αG1 − βG2 with G1, G2 iid
 
 **Domination** (3c). δ grows with u and with v. A cell of neighbours is therefore bounded by its
 largest u and largest v. The family is cut into cells, and a cell whose bound exceeds the best
-value found at a point is cut again until the two agree: branch and bound, in one parameter.
+value found at a point is cut again until the two agree: branch and bound, in one parameter, or
+in one for each sketch where several are composed.
 
 **Features unknown.** Let r be the residual of y and e_i = Pe_i + c·r/σ + w, with w
 orthogonal to the features and to r. Publishing w as one more feature column changes neither
@@ -28,25 +29,26 @@ the largest values with features unknown, u ≤ (1+τ)² − 1 and v ≤ 1 − (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from labeldp.accounting import contour
-from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds
+from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds, DiscreteLoss
 from labeldp.errors import at_least, positive
 
 Reals = npt.NDArray[np.float64]
-Pairs = tuple[Reals, Reals]  # u and v of many neighbours
-Value = Callable[[Pairs, float], Reals]  # their δ: rows lower, estimate, upper; `enough` first
 
 _LEVELS = 40  # halvings of the cell width towards either end: 1e-12 of the range
 _AGREE = 1e-9  # relative gap between bound and attained value that ends the search
-_ROUNDS = 40
+_NEGLIGIBLE = 1e-12  # of a δ that is added anyway: a smaller gap ends the search too
+_ROUNDS = 60
 _CELLS = 500  # cut in one round; beyond it the bound is what it is, still valid
+_BOXES, _FEW_BOXES = 2000, 64  # the same for several sketches; fewer beside many points
 
 
 def roots(
@@ -60,8 +62,8 @@ def roots(
     tau, cosine, leverage = (np.asarray(x, float) for x in (tau, cosine, leverage))
     p = tau * (2.0 * cosine + tau)
     larger = 0.5 * (np.abs(p) + np.hypot(p, 2.0 * tau * np.sqrt(leverage)))
-    product = tau * tau * leverage
-    smaller = np.divide(product, larger, out=np.zeros_like(larger + product), where=larger > 0)
+    q = tau * tau * leverage
+    smaller = np.divide(q, larger, out=np.zeros_like(larger + q), where=larger > 0)
     return np.where(p >= 0, larger, smaller), np.where(p >= 0, smaller, larger)
 
 
@@ -71,6 +73,15 @@ def scales(u: Reals, v: Reals) -> tuple[Reals, Reals]:
     (Exchanging D and D' makes 1+u' = 1/(1−v) and 1−v' = 1/(1+u).)
     """
     return v / (1.0 - v), u / (1.0 + u)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A family in one parameter: `cells(x1, x2)` are u and v above all neighbours in [x1, x2]."""
+
+    low: float
+    high: float
+    cells: Callable[[Reals, Reals], tuple[Reals, Reals]]
 
 
 @dataclass(frozen=True)
@@ -92,95 +103,39 @@ class NeighborFamily:
         positive(bags=self.bags, tau=self.tau)
         at_least(0.0, leverage=self.leverage, cosine=self.cosine, inflation=self.inflation)
 
-    def delta(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
+    def delta(self, epsilon: float, gaussian: float = 0.0, *, certified: bool = True) -> Bounds:
         """The sup of δ(ε) over the family and both directions, composed with a μ-Gaussian.
 
         `upper` holds for every neighbour. `lower` is attained when the features are
         unknown; with public features by the pair (u, v) that the facts leave open.
         """
-        return _supremum(self, epsilon, gaussian)
+        at_least(0.0, epsilon=epsilon, gaussian=gaussian)
+        return supremum((self,), epsilon, gaussian, certified=certified)
 
     def quick_delta(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
         """`delta` at the ends of the family only: quick, never above `delta`, mostly equal."""
-        at_ends = [bounds for bounds, _ in self._ends(self._value(epsilon, gaussian))]
-        return min(at_ends, key=lambda bounds: bounds.upper, default=NO_GUARANTEE)
+        return self.delta(epsilon, gaussian, certified=False)
 
-    def _ends(self, value: Value) -> list[tuple[Bounds, Parametrization]]:
-        """The largest δ at the two ends of each chart, all computed at once."""
-        charts = list(self.charts())
-        if not charts:
-            return []
-        u, v = (np.concatenate(side) for side in zip(*(c.ends() for c in charts), strict=True))
-        values = np.split(value((u, v), 0.0), len(charts), axis=1)
-        return [(largest(each), chart) for each, chart in zip(values, charts, strict=True)]
-
-    def charts(self) -> Iterator[Parametrization]:
-        """One parametrisation per way of bounding the family; the smallest answer counts."""
+    def charts(self) -> list[Chart]:
+        """Return one chart per way of bounding the family; the smallest answer counts."""
+        charts = []
         if self.leverage < 1.0 or self.cosine < 1.0:
             edge = min(1.0, self.cosine)
-            yield Parametrization(-edge, edge, partial(_feature_cells, self.tau, self.leverage))
+            charts.append(Chart(-edge, edge, partial(_feature_cells, self.tau, self.leverage)))
         if self.tau < 1.0:
-            yield Parametrization(0.0, self.tau, partial(_worst_cells, self.tau))
-
-    def _value(self, epsilon: float, gaussian: float) -> Value:
-        """δ of pairs in the worse direction; 1 where v reaches 1 (D' rules D out).
-
-        Where a quick upper bound is at most `enough`, that bound is all there is.
-        """
-        at_least(0.0, epsilon=epsilon, gaussian=gaussian)
-        factor = 1.0 + self.inflation
-
-        def value(pairs: Pairs, enough: float) -> Reals:
-            u, v = pairs[0] * factor, pairs[1] * factor
-            inside = (v < 1.0 - 1e-15) & (u < 1e15)
-            u, v = u[inside], v[inside]
-            alpha, beta = scales(u, v)
-            both = np.concatenate([alpha, u]), np.concatenate([beta, v])
-            loss = contour.compose([(self.bags, *both)], gaussian)
-            out = np.ones((3, len(inside)))
-            out[:, inside] = contour.delta(loss, epsilon, enough).reshape(3, 2, -1).max(axis=1)
-            return np.nan_to_num(out, nan=1.0)  # what cannot be computed promises nothing
-
-        return value
+            charts.append(Chart(0.0, self.tau, partial(_worst_cells, self.tau)))
+        return charts
 
 
-@lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
-def _supremum(family: NeighborFamily, epsilon: float, gaussian: float) -> Bounds:
-    value, best = family._value(epsilon, gaussian), NO_GUARANTEE
-    for at_ends, chart in sorted(family._ends(value), key=lambda each: each[0].upper):
-        if at_ends.upper < best.upper:
-            found = _certify(chart, value, at_ends)
-            best = min(best, found, key=lambda bounds: bounds.upper)
-    return best
-
-
-@dataclass(frozen=True)
-class Parametrization:
-    """A family in one parameter: `cells(x1, x2)` dominates all neighbours with x in [x1, x2]."""
-
-    low: float
-    high: float
-    cells: Callable[[Reals, Reals], Pairs]
-
-    def ends(self) -> Pairs:
-        ends = np.array([self.low, self.high])
-        return self.cells(ends, ends)
-
-    def edges(self) -> Reals:
-        """Cells that halve towards either end, where the sup is."""
-        steps = 0.5 * (self.high - self.low) * 0.5 ** np.arange(_LEVELS + 1.0)
-        inner = np.concatenate([self.low + steps, self.high - steps])
-        return np.unique(np.concatenate([[self.low], inner, [self.high]]))
-
-
-def _worst_cells(tau: float, b1: Reals, b2: Reals) -> Pairs:
+def _worst_cells(tau: float, b1: Reals, b2: Reals) -> tuple[Reals, Reals]:
     """1+u = (1+τ−b1)², 1−v = (1−b2)²: features unknown."""
     a = tau - b1
     return a * (2.0 + a), b2 * (2.0 - b2)
 
 
-def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
+def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> tuple[Reals, Reals]:
     """u(c2, τ) and v(c1, min(τ, τ*)) at the largest leverage the cell allows, both capped."""
+    # h ≤ 1 − c², which is largest at the c of the cell that is nearest to 0
     nearest = np.where(c1 * c2 <= 0.0, 0.0, np.minimum(np.abs(c1), np.abs(c2)))
     h = np.minimum(leverage, 1.0 - nearest**2)
     with np.errstate(divide="ignore", over="ignore"):
@@ -191,32 +146,110 @@ def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
     return np.minimum(u, tau * (2.0 + tau)), np.minimum(v, cap_v)
 
 
-def _certify(chart: Parametrization, value: Value, best: Bounds) -> Bounds:
-    """Branch and bound: cut every cell whose bound is above the best point met, first an end."""
-    edges, ceiling = chart.edges(), 0.0
-    left, right = edges[:-1], edges[1:]
-    bound = value(chart.cells(left, right), best.estimate)
+@lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
+def supremum(
+    families: tuple[NeighborFamily, ...],
+    epsilon: float,
+    gaussian: float = 0.0,
+    points: DiscreteLoss = ((0.0, 1.0),),
+    slack: float = 0.0,
+    *,
+    certified: bool = True,
+) -> Bounds:
+    """The sup of δ(ε), any real ε, over all neighbours of several sketches, both directions.
+
+    They are composed with a μ-Gaussian and with a bounded loss, whose values and probabilities
+    are `points`. `slack` is what the caller adds to δ. Without `certified` only the ends of the
+    families are tried.
+    """
+    ways = []
+    for charts in product(*(family.charts() for family in families)):
+        value = partial(_delta_of_boxes, families, charts, epsilon, gaussian, points)
+        corners = np.array(list(product(*((chart.low, chart.high) for chart in charts)))).T
+        ways.append((_largest(value(corners, corners, 0.0)), charts, value))
+    best = NO_GUARANTEE
+    for at_corners, charts, value in sorted(ways, key=lambda way: way[0].upper):
+        if at_corners.upper < best.upper:
+            # each box costs an integral for every point
+            most = _CELLS if len(charts) == 1 else max(_FEW_BOXES, _BOXES // len(points))
+            found = _certify(charts, value, at_corners, most, slack) if certified else at_corners
+            best = min(best, found, key=lambda bounds: bounds.upper)
+    return best
+
+
+def _delta_of_boxes(
+    families: Sequence[NeighborFamily],
+    charts: Sequence[Chart],
+    epsilon: float,
+    gaussian: float,
+    points: DiscreteLoss,
+    left: Reals,
+    right: Reals,
+    enough: float,
+) -> Reals:
+    """δ of boxes in the worse direction, rows lower, estimate, upper; 1 where v reaches 1.
+
+    Boxes are (families, boxes): a cell of each family. There D' rules D out, and nothing is
+    promised. Where a quick upper bound is at most `enough`, that bound is all there is.
+    """
+    inside, sides = np.ones(left.shape[1], dtype=bool), []
+    for family, chart, low, high in zip(families, charts, left, right, strict=True):
+        u, v = (side * (1.0 + family.inflation) for side in chart.cells(low, high))
+        inside &= (v < 1.0 - 1e-15) & (u < 1e15)
+        sides.append((family.bags, u, v))
+    out = np.ones((3, len(inside)))
+    if inside.any():
+        factors = []
+        for bags, u, v in sides:
+            alpha, beta = scales(u[inside], v[inside])
+            both = np.concatenate([alpha, u[inside]]), np.concatenate([beta, v[inside]])
+            factors.append((bags, *both))
+        loss = contour.compose(factors, gaussian)
+        enough = enough if len(points) == 1 else 0.0
+        total = sum(p * contour.delta(loss, epsilon - x, enough) for x, p in points)
+        out[:, inside] = np.asarray(total).reshape(3, 2, -1).max(axis=1)
+    # what cannot be computed promises nothing
+    return np.minimum(np.nan_to_num(out, nan=1.0), 1.0)
+
+
+def _certify(
+    charts: Sequence[Chart],
+    value: Callable[[Reals, Reals, float], Reals],
+    best: Bounds,
+    most: int = _CELLS,
+    slack: float = 0.0,
+) -> Bounds:
+    """Branch and bound: cut every box whose bound is above the best point met, first a corner."""
+    left = np.array([[chart.low] for chart in charts])
+    right = np.array([[chart.high] for chart in charts])
+    if len(charts) == 1:
+        # cells that halve towards either end, where the sup mostly is
+        low, high = charts[0].low, charts[0].high
+        steps = 0.5 * (high - low) * 0.5 ** np.arange(_LEVELS + 1.0)
+        edges = np.unique(np.concatenate([[low], low + steps, high - steps, [high]]))
+        left, right = edges[None, :-1], edges[None, 1:]
+    ceiling, bound = 0.0, value(left, right, best.estimate)
     for _ in range(_ROUNDS):
-        above = bound[1] > best.estimate * (1.0 + _AGREE)
-        if not 0 < np.sum(above) <= _CELLS:
+        above = bound[1] > best.estimate * (1.0 + _AGREE) + _NEGLIGIBLE * slack
+        if not 0 < np.sum(above) <= most:
             break
+        # a box that is left keeps its bound in the answer
         ceiling = max(ceiling, float(bound[2][~above].max(initial=0.0)))
-        left, right = left[above], right[above]
-        middle = 0.5 * (left + right)
-        starts, ends = (
-            np.concatenate([middle, left, middle]),
-            np.concatenate([middle, middle, right]),
-        )
-        found, bound = np.split(
-            value(chart.cells(starts, ends), best.estimate), [len(middle)], axis=1
-        )
-        best = max(best, largest(found), key=lambda b: b.estimate)
-        left, right = starts[len(middle) :], ends[len(middle) :]
+        left, right = left[:, above], right[:, above]
+        centre = 0.5 * (left + right)
+        for side in range(len(charts)):  # in two along each side
+            middle = 0.5 * (left[side] + right[side])
+            lower_end, upper_start = right.copy(), left.copy()
+            lower_end[side] = upper_start[side] = middle
+            left, right = np.hstack([left, upper_start]), np.hstack([lower_end, right])
+        starts, ends = np.hstack([centre, left]), np.hstack([centre, right])
+        found, bound = np.split(value(starts, ends, best.estimate), [centre.shape[1]], axis=1)
+        best = max(best, _largest(found), key=lambda bounds: bounds.estimate)
     return Bounds(best.lower, best.estimate, max(ceiling, best.upper, float(bound[2].max())))
 
 
-def largest(values: Reals) -> Bounds:
-    """Return the bounds of the cell with the largest estimate."""
+def _largest(values: Reals) -> Bounds:
+    """Return the bounds of the box with the largest estimate."""
     lower, estimate, upper = values[:, int(np.argmax(values[1]))].tolist()
     return Bounds(lower, estimate, upper)
 
