@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.stats import t as student
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
@@ -173,6 +173,7 @@ def problems(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 @given(problems())
+@example((np.array([[3.0], [1.0]]), np.array([3.0, 1.0]), 1.0))  # on the bound, but for rounding
 @settings(max_examples=300)
 def test_norm_bound_meets_kkt(problem: tuple[np.ndarray, np.ndarray, float]) -> None:
     design, labels, radius = problem

@@ -245,12 +245,12 @@ def released(table: pa.Table, epsilon: float, mechanism: str = "noisy-rows", see
 def test_networks_are_stopped_by_the_parts_of_the_others_and_have_mean_0(
     hidden: tuple[int, ...],
 ) -> None:
-    from labeldp.learners.training import train_parts
+    from labeldp.learners.training import train
 
     std = np.full(400, 0.5)
     bags, _, _ = standardise_labels(noisy_bags(400, 2, 6, std), std, RANGE)
     options = NetworkOptions(hidden=hidden, epochs=9, learning_rate=0.05, folds=4)
-    networks = train_parts(bags, bags.units(scaled=False), options, lambda _: None)
+    networks = train(bags, bags.units(scaled=False), options, lambda _: None, in_parts=True)
     assert sorted(np.concatenate([each.held_out for each in networks])) == list(range(400))
     losses = np.array([each.validation_losses for each in networks])
     for place, each in enumerate(networks):

@@ -165,7 +165,7 @@ class Recorder:
 
 def run(bags: WeightedBags, **changes: Any) -> Any:
     settings = replace(SETTINGS, **changes)
-    return train(bags, bags.units(), settings, lambda _: None)
+    return train(bags, bags.units(), settings, lambda _: None)[0]
 
 
 def test_stopping_returns_the_best(monkeypatch: pytest.MonkeyPatch) -> None:

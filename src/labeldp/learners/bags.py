@@ -5,7 +5,7 @@ public, networks are averaged and shrunk:
 
     1. every label is divided by its deviation, so that it counts for what it tells
                                                                   -> `standardise_labels`
-    2. a network for each part of the bags is trained on the others -> `training.train_parts`
+    2. a network for each part of the bags is trained on the others -> `training.train`
     3. labels that a network has not seen say how much of it to keep -> `score_held_out`
 
 All of it is post-processing of a release. torch is imported only to train.
@@ -311,8 +311,8 @@ def fit_bags(
         )
     training, units = _training(), bags.units(scaled=options.scale_labels)
     with (progress or quiet)("epochs", options.epochs) as advance:
-        network = training.train(bags, units, options, advance)
-    return _model(bags, options, network.matrices, [network], units.shift, units.scale)
+        networks = training.train(bags, units, options, advance)
+    return _model(bags, options, networks[0].matrices, networks, units.shift, units.scale)
 
 
 def _training() -> Any:
@@ -380,7 +380,7 @@ def _fit_average(
     standard, shift, scale = standardise_labels(bags, std, label_range)
     units = standard.units(scaled=False)
     with (progress or quiet)("epochs", options.epochs * options.folds) as advance:
-        networks = training.train_parts(standard, units, options, advance)
+        networks = training.train(standard, units, options, advance, in_parts=True)
     held_out = np.concatenate([network.held_out for network in networks])
     outputs = np.concatenate([network.outputs for network in networks])
     share, gain, gain_error = score_held_out(standard.labels[held_out], outputs)
@@ -405,26 +405,8 @@ def standardise_labels(
     """
     squares = np.square(bags.weights, dtype=np.float64)
     energy = np.asarray(np.add.reduceat(squares, bags.offsets[:-1]))  # Σw² of each bag
-    shift, variance = _label_moments(bags, std, label_range, energy)
-    scale, spread = math.sqrt(variance), np.sqrt(std**2 + variance * energy)
-    weights = bags.weights * (scale / np.repeat(spread, bags.lengths))
-    standardised = replace(
-        bags,
-        weights=weights.astype(np.float32),
-        labels=(bags.labels - shift * bags.constants) / spread,
-        constants=bags.constants * scale / spread,
-    )
-    return standardised, shift, scale
-
-
-def _label_moments(
-    bags: WeightedBags, std: Array, label_range: tuple[float, float], energy: Array
-) -> tuple[float, float]:
-    """Return the best constant and the variance of labels about it, the range being the prior.
-
-    Labels spread evenly have the middle as mean and Δ²/12 as variance: few noisy labels move
-    neither far from there.
-    """
+    # The range is the prior: labels spread evenly have the middle as mean and Δ²/12 as variance.
+    # Few noisy labels move neither far from there.
     low, high = label_range
     middle, prior = (low + high) / 2, (high - low) ** 2 / 12
     least, most = _LEAST_VARIANCE * (high - low) ** 2, (high - low) ** 2 / 4
@@ -442,7 +424,15 @@ def _label_moments(
             information / _SCATTER + 1 / prior**2
         )
         variance = float(np.clip(variance, least, most))
-    return shift, variance
+    scale, spread = math.sqrt(variance), np.sqrt(std**2 + variance * energy)
+    row_weights = bags.weights * (scale / np.repeat(spread, bags.lengths))
+    standardised = replace(
+        bags,
+        weights=row_weights.astype(np.float32),
+        labels=(bags.labels - shift * bags.constants) / spread,
+        constants=bags.constants * scale / spread,
+    )
+    return standardised, shift, scale
 
 
 def score_held_out(labels: Array, outputs: Array) -> tuple[float, float, float]:

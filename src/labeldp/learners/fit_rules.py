@@ -243,6 +243,8 @@ def _secular_root(values: Array, coordinates: Array, radius: float) -> float:
 
     # The bracket is widened a little: rounding may have moved its ends past the root.
     low = max(0.0, (high - 1.0) * (1 - 1e-12))
+    if excess(low) <= 0.0:  # in these units, rounding may put the norm within the bound already
+        return low * top * top
     root = brentq(excess, low, high * (1 + 1e-12), xtol=1e-300, rtol=1e-15, maxiter=1000)
     return float(root) * top * top
 

@@ -68,7 +68,13 @@ def fit_release(
     if not releases:
         raise InputError("there is no release to fit; give one or more")
     with refuse_contradictions():
-        facts = tuple(map(_release_facts, releases))
+        facts = []
+        for release in releases:
+            facts.append({name: release.certificate.get(name) for name in _RELEASE_FIELDS})
+            for name, value in facts[-1].items():  # nobody may have verified the release
+                kind = str if name == "mechanism" else Real
+                if value is not None and not isinstance(value, kind):
+                    raise ReleaseError(f"certificate: {name} is malformed; get the release anew")
         equations, features, used, label_range = _equations(releases, source, options)
         rule = _choose_rule(equations, options, label_range, features, used)
         fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
@@ -90,7 +96,7 @@ def fit_release(
             feature_names=features.names,
             label_range=label_range,
             quality=estimate_quality(equations, rule),
-            releases=facts,
+            releases=tuple(facts),
             effects=_effects(fitted_map, equations, rule),
         )
 
@@ -138,7 +144,19 @@ def _model(
     **fields: Any,
 ) -> LinearModel:
     """Return the model with these fields; the others a release and plain rows have in common."""
-    residual_ms, dof = _residual(equations, rule)
+    if equations.dof is None:
+        # Noise is public: the residual sum of squares on all rows, as far as it was published. No
+        # degree of freedom counts.
+        dof, residual = 0.0, equations.residual_ss
+        residual_ms = math.nan if residual is None else max(0.0, residual.value)
+    else:
+        left_over = equations.estimate - rule.prediction(equations)
+        outside = equations.label_variance * equations.dof if equations.dof >= 1 else 0.0
+        dof = float(equations.dof)
+        if rule.multiplier != 0:
+            dof = equations.dof + len(equations.estimate) - float(np.trace(rule.smoother))
+        total = outside + equations.unit * float(left_over @ left_over)
+        residual_ms = total / dof if dof > 0 else math.nan
     return LinearModel(
         options=options,
         coefficients=_coefficients(equations, rule, names, transform, options.confidence),
@@ -182,16 +200,6 @@ def refuse_contradictions() -> Iterator[None]:
             "the release contradicts itself, so nothing can be learnt from it; verify it, and get "
             "the original"
         ) from problem
-
-
-def _release_facts(release: Release) -> dict[str, Any]:
-    """Return what a summary says of a release, if its certificate holds numbers there."""
-    facts = {name: release.certificate.get(name) for name in _RELEASE_FIELDS}
-    for name, value in facts.items():  # nobody may have verified the release
-        kind = str if name == "mechanism" else Real
-        if value is not None and not isinstance(value, kind):
-            raise ReleaseError(f"certificate: {name} is malformed; get the release anew")
-    return facts
 
 
 # --- equations and rule ---
@@ -279,7 +287,7 @@ def _choose_rule(
         return fit_rules.ridge(equations, options.penalty)
     if options.max_norm is not None:
         return fit_rules.norm_bound(equations, options.max_norm)
-    if options.shrink is False or equations.noise_estimate is not None:
+    if options.shrink is False or equations.dof is not None:
         return fit_rules.least_squares(equations)
     degrees = () if features is None else np.array(features.degrees)[used].tolist()
     return fit_rules.posterior_mean(equations, label_range, degrees)
@@ -322,25 +330,6 @@ def _coefficients(
     ends = (values - reach).tolist(), (values + reach).tolist()
     entries = zip(names, values.tolist(), *ends, errors, sampling, total, strict=True)
     return tuple(Coefficient(*entry) for entry in entries)
-
-
-def _residual(equations: NoisyNormalEquations, rule: FitRule) -> tuple[float, float]:
-    """Return the residual mean square of the fit and its degrees of freedom.
-
-    Where noise is public that is the residual sum of squares on all rows, as far as it was
-    published, and no degree of freedom counts.
-    """
-    noise = equations.noise_estimate
-    if noise is None:
-        residual = equations.residual_ss
-        return (math.nan if residual is None else max(0.0, residual.value)), 0.0
-    left_over = equations.estimate - rule.prediction(equations)
-    outside = noise.variance * noise.dof if noise.dof >= 1 else 0.0
-    dof = noise.dof + len(equations.estimate) - float(np.trace(rule.smoother))
-    if rule.multiplier == 0:
-        dof = float(noise.dof)
-    total = outside + noise.unit * float(left_over @ left_over)
-    return (total / dof if dof > 0 else math.nan), dof
 
 
 # --- quality ---

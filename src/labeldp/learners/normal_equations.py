@@ -68,18 +68,6 @@ class NoisyValue:
         return self.value > 2 * self.error
 
 
-@dataclass(frozen=True)
-class NoiseEstimate:
-    """Noise that is not public but estimated from what no column explains."""
-
-    variance: float
-    """Of a published label about its prediction, in label units; NaN without degrees of freedom."""
-    dof: int
-    """Degrees of freedom of that estimate: published labels less the rank of the columns."""
-    unit: float
-    """Squared published labels per unit of ‖b̃‖²: m times the share of rows that a sum holds."""
-
-
 @dataclass(frozen=True, eq=False)
 class NoisyNormalEquations:
     """b̃ ~ N(R·β̂, E·Eᵀ)."""
@@ -98,8 +86,13 @@ class NoisyNormalEquations:
     """‖y − Xβ̂‖² of the fit with all labels; None if it was not published."""
     radial: int | None = None
     """In how many dimensions the noise is radial; None: it is normal."""
-    noise_estimate: NoiseEstimate | None = None
-    """How the noise was estimated; None: it is public."""
+    dof: int | None = None
+    """Degrees of freedom by which the noise was estimated: published labels less the rank of the
+    columns; None: the noise is public."""
+    label_variance: float = math.nan
+    """Estimated variance of a published label about its prediction, in label units."""
+    unit: float = 1.0
+    """Squared published labels per unit of ‖b̃‖²: m times the share of rows that a sum holds."""
     rank_tolerance: float = RANK_TOLERANCE
     """Directions below this share of the largest count as absent."""
 
@@ -111,7 +104,7 @@ class NoisyNormalEquations:
     @property
     def knows_noise(self) -> bool:
         """Whether the noise is public, or degrees of freedom were left to estimate it."""
-        return self.noise_estimate is None or self.noise_estimate.dof >= 1
+        return self.dof is None or self.dof >= 1
 
     @property
     def residual_variance(self) -> float | None:
@@ -132,8 +125,8 @@ class NoisyNormalEquations:
 
     def deviations(self, confidence: float) -> float:
         """Return how many standard deviations hold the noise in one direction, that often."""
-        if self.noise_estimate is not None:
-            return float(stdtrit(self.noise_estimate.dof, (1 + confidence) / 2))
+        if self.dof is not None:
+            return float(stdtrit(self.dof, (1 + confidence) / 2))
         if self.radial is not None:
             return radial.deviations(self.radial, confidence)
         return float(ndtri((1 + confidence) / 2))
@@ -299,13 +292,12 @@ def sketch_equations(
     """
     blocks = (np.column_stack([design[:, columns], labels]) for design, labels in release.chunks())
     constant = _place(release.features.constant, columns)
-    equations, noise = _estimated_equations(
-        blocks, int(columns.sum()), release.bags, constant, unit=release.bags * sketch.share
-    )
-    residual = None
-    if noise.dof >= 1:  # less the variance that was added to every label to reach a floor
-        value = (noise.variance - sketch.added_variance) / sketch.share
-        error = noise.variance * math.sqrt(2 / noise.dof) / sketch.share
+    width, unit = int(columns.sum()), release.bags * sketch.share
+    equations = _estimated_equations(blocks, width, release.bags, constant, unit=unit)
+    residual, dof = None, equations.dof or 0
+    if dof >= 1:  # less the variance that was added to every label to reach a floor
+        value = (equations.label_variance - sketch.added_variance) / sketch.share
+        error = equations.label_variance * math.sqrt(2 / dof) / sketch.share
         residual = _possible_residual(release, NoisyValue(value, error))
     return replace(equations, rows=release.features.rows, residual_ss=residual)
 
@@ -330,9 +322,8 @@ def bag_equations(
         np.add.at(sums, bag[places], weight[places, None] * design)
     scaled = np.column_stack([sums[:, columns], release.labels]) / labels.std[:, None]
     constant = _place(features.constant, columns)
-    return _estimated_equations(
-        [scaled], int(columns.sum()), release.bags, constant, unit=release.bags
-    )[0]
+    width = int(columns.sum())
+    return _estimated_equations([scaled], width, release.bags, constant, unit=release.bags)
 
 
 def bag_members(table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
@@ -352,7 +343,7 @@ def plain_equations(design: Array, labels: Array, constant: int | None) -> Noisy
     block = np.column_stack([design, labels])
     return _estimated_equations(
         [block], design.shape[1], len(labels), constant, rank_tolerance=tolerance
-    )[0]
+    )
 
 
 def _estimated_equations(
@@ -363,8 +354,8 @@ def _estimated_equations(
     *,
     unit: float = 1.0,
     rank_tolerance: float = RANK_TOLERANCE,
-) -> tuple[NoisyNormalEquations, NoiseEstimate]:
-    """Return the equations of `count` rows [Z | t], which come in blocks, and their noise.
+) -> NoisyNormalEquations:
+    """Return the equations of `count` rows [Z | t], which come in blocks.
 
     X and Z have the same null space (almost surely, if m is at least the rank of X), so the
     solution of least norm on Z is the one on all rows too.
@@ -380,17 +371,18 @@ def _estimated_equations(
         rest = labels - left[:, kept] @ estimate
     dof = count - len(estimate)
     variance = float(rest @ rest) / dof if dof >= 1 else math.nan
-    scale, noise = math.sqrt(unit), NoiseEstimate(variance, dof, unit)
+    scale = math.sqrt(unit)
     spread = np.eye(len(estimate)) * (math.sqrt(variance) / scale if dof >= 1 else 0.0)
-    equations = NoisyNormalEquations(
+    return NoisyNormalEquations(
         root / scale,
         estimate / scale,
         spread,
         constant,
-        noise_estimate=noise,
+        dof=dof,
+        label_variance=variance,
+        unit=unit,
         rank_tolerance=rank_tolerance,
     )
-    return equations, noise
 
 
 # --- several releases of sums ---
@@ -406,12 +398,20 @@ def joint_equations(releases: Sequence[Release]) -> tuple[NoisyNormalEquations, 
     if problem is not None:
         raise InputError(f"the releases do not go together: {problem}")
     maps = [release.features for release in releases]
-    parts = []
+    ours, parts = _raw_combinations(maps[0]), []
     for release in releases:
         assert isinstance(release.label_model, SumLabels)  # `_mismatch` has seen to it
         equations = sum_equations(release, release.label_model)
-        root = equations.root @ _change_of_columns(maps[0], release.features)
-        parts.append(replace(equations, root=root))
+        theirs = _raw_combinations(release.features)
+        if not np.array_equal(ours, theirs):  # turn coefficients of the first map into its own
+            change = np.linalg.lstsq(theirs, ours)[0]
+            if (np.abs(theirs @ change - ours) > _ROUNDING * np.abs(ours).max(axis=0)).any():
+                raise InputError(
+                    "the releases do not go together: they leave out different columns, because "
+                    "in one a column depends on others; plan them without it"
+                )
+            equations = replace(equations, root=equations.root @ change)
+        parts.append(equations)
     numeric = tuple(
         replace(
             columns[0],
@@ -482,20 +482,6 @@ def _mismatch(releases: Sequence[Release]) -> str | None:
                     "only; fill what is missing, and ask for the same logarithms"
                 )
     return None
-
-
-def _change_of_columns(first: FeatureMap, other: FeatureMap) -> Array:
-    """Return the matrix that turns coefficients of the first map into those of the other."""
-    ours, theirs = _raw_combinations(first), _raw_combinations(other)
-    if ours.shape == theirs.shape and np.array_equal(ours, theirs):
-        return np.eye(ours.shape[1])
-    change = np.linalg.lstsq(theirs, ours)[0]
-    if (np.abs(theirs @ change - ours) > _ROUNDING * np.abs(ours).max(axis=0)).any():
-        raise InputError(
-            "the releases do not go together: they leave out different columns, because in one "
-            "a column depends on others; plan them without it"
-        )
-    return np.asarray(change)
 
 
 def _raw_combinations(features: FeatureMap) -> Array:

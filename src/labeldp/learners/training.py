@@ -9,8 +9,7 @@ deterministic on the processor, so a seed (and a number of threads) gives the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -52,75 +51,42 @@ class TrainedNetwork:
 
 
 def train(
-    bags: WeightedBags, units: LabelUnits, options: NetworkOptions, advance: Callable[[int], None]
-) -> TrainedNetwork:
-    """Return the network of least loss, by Adam under a cosine schedule, with early stopping."""
-    with _threads(options.threads or 1):
-        generator = torch.Generator(device="cpu").manual_seed(options.seed)
-        training = _Training(BagTensors(bags, units, options), options, generator)
-        for epoch in range(options.epochs):
-            loss = training.run_epoch(epoch)
-            advance(1)
-            training.keep_if_best(epoch, loss if training.has_validation else -epoch)
-            if epoch - training.best_epoch >= options.patience:
-                break
-        return training.result()
-
-
-def train_parts(
-    bags: WeightedBags, units: LabelUnits, options: NetworkOptions, advance: Callable[[int], None]
+    bags: WeightedBags,
+    units: LabelUnits,
+    options: NetworkOptions,
+    advance: Callable[[int], None],
+    *,
+    in_parts: bool = False,
 ) -> list[TrainedNetwork]:
-    """Return a network for each of `folds` parts of the bags, trained on the others.
+    """Return the network of least loss, by Adam under a cosine schedule, with early stopping.
 
-    A network is stopped by the parts of the others, so that its own has no say in it and can
-    judge it. Its mean over the rows is 0: the constant is estimated without it. Labels must have
-    noise of variance 1: weights are then held back as much as a prior of the law that they start
-    with would hold them, but for a factor (`_PRIOR_SHARE`).
+    Return one network or, if `in_parts`, one for each of `folds` parts of the bags, trained on the
+    others. Such a network is stopped by the parts of the others, so that its own has no say in it
+    and can judge it. Its mean over the rows is 0: the constant is estimated without it. Labels must
+    then have noise of variance 1: weights are held back as much as a prior of the law that they
+    start with would hold them, but for a factor (`_PRIOR_SHARE`).
     """
-    with _threads(options.threads or 1):
-        generator = torch.Generator(device="cpu").manual_seed(options.seed)
-        rows = BagTensors(bags, units, options)
-        order = torch.randperm(bags.bags, generator=generator, device="cpu").numpy()
-        parts = np.array_split(order, min(options.folds, bags.bags))
-        trainings = [_Training(rows, options, generator, part) for part in parts]
-        for epoch in range(options.epochs):
-            losses = [training.run_epoch(epoch) for training in trainings]
-            advance(len(trainings))
-            for training, loss in zip(trainings, losses, strict=True):
-                training.keep_if_best(epoch, sum(losses) - loss)
-            if epoch - max(training.best_epoch for training in trainings) >= options.patience:
-                break
-        return [training.result(centred=True) for training in trainings]
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Use so many threads and gradients within, and leave torch as it was."""
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     try:
-        torch.set_num_threads(count)
+        torch.set_num_threads(options.threads or 1)
         with torch.enable_grad():
-            yield
+            generator = torch.Generator(device="cpu").manual_seed(options.seed)
+            rows = BagTensors(bags, units, options)
+            parts: Sequence[Indices | None] = [None]
+            if in_parts:
+                order = torch.randperm(bags.bags, generator=generator, device="cpu").numpy()
+                parts = np.array_split(order, min(options.folds, bags.bags))
+            networks = [_Training(rows, options, generator, part) for part in parts]
+            for epoch in range(options.epochs):
+                losses = [network.run_epoch(epoch) for network in networks]
+                advance(len(networks))
+                for network, loss in zip(networks, losses, strict=True):
+                    network.keep_if_best(epoch, sum(losses) - loss if in_parts else loss)
+                if epoch - max(network.best_epoch for network in networks) >= options.patience:
+                    break
+            return [network.result(centred=in_parts) for network in networks]
     finally:
-        torch.set_num_threads(before)
-
-
-def starting_matrices(
-    inputs: int, active: int, hidden: tuple[int, ...], generator: torch.Generator
-) -> list[torch.Tensor]:
-    """Return He-uniform hidden layers without bias, and an output of zero: the best constant.
-
-    `active` inputs of a row are not zero, so they, not all levels, set the first layer's scale.
-    """
-    widths = (inputs, *hidden, 1)
-    matrices = []
-    for layer, (here, there) in enumerate(pairwise(widths)):
-        matrix = torch.zeros((here + 1, there), dtype=torch.float32, device="cpu")
-        if layer < len(hidden):
-            limit = math.sqrt(6.0 / max(1, here if layer else active))
-            matrix[:-1].uniform_(-limit, limit, generator=generator)
-        matrices.append(matrix)
-    return matrices
+        torch.set_num_threads(threads)
 
 
 class BagTensors:
@@ -254,17 +220,27 @@ class _Training:
         rows: BagTensors,
         options: NetworkOptions,
         generator: torch.Generator,
-        held_out: Indices | None = None,
+        held_out: Indices | None,
     ) -> None:
         """Stop by `held_out`, and hold weights back by their prior; by default by a random part."""
         self._options, self._rows, self._generator = options, rows, generator
-        self._matrices = starting_matrices(rows.inputs, rows.active, options.hidden, generator)
+        self._matrices: list[torch.Tensor] = []
+        # The inputs of a row that are not zero, not all levels, set the scale of the first layer.
+        fans = (max(1, rows.active), *options.hidden)
+        for fan, (here, there) in zip(
+            fans, pairwise((rows.inputs, *options.hidden, 1)), strict=True
+        ):
+            matrix = torch.zeros((here + 1, there), dtype=torch.float32, device="cpu")
+            if len(self._matrices) < len(options.hidden):
+                # He-uniform without bias. The output stays zero: the best constant.
+                limit = math.sqrt(6.0 / fan)
+                matrix[:-1].uniform_(-limit, limit, generator=generator)
+            self._matrices.append(matrix)
         self._project()
         for matrix in self._matrices:
             matrix.requires_grad_()
         self._optimizer = Adam(self._matrices)
-        everything = np.arange(rows.bags)
-        share = 0.0
+        everything, share = np.arange(rows.bags), 0.0
         if held_out is None:
             count = min(rows.bags - 1, math.ceil(options.validation_fraction * rows.bags))
             self._held_out, self._used = np.split(self._permute(everything), [count])
@@ -275,19 +251,16 @@ class _Training:
         self._batch_rows = min(options.batch_rows, max(_FEW_ROWS, rows_per_batch))
         # The precision of the law that weights start with; of the output, that which makes the
         # variance of g one, as of the labels without noise.
-        fans = (max(1, rows.active), *options.hidden)
         self._decays = [*(share * fan / 2 for fan in fans[:-1]), share * fans[-1]]
         self._losses: list[float] = []
         self._validation_losses: list[float] = []
         self._best_loss, self.best_epoch, self._best = math.inf, 0, self._copy()
 
-    @property
-    def has_validation(self) -> bool:
-        """Whether a part of the bags is held out."""
-        return len(self._held_out) > 0
-
     def run_epoch(self, epoch: int) -> float:
-        """Train one epoch; return the loss on the part that is held out, or else on the others."""
+        """Train one epoch; return the loss on the part that is held out.
+
+        If there is none, the loss falls from epoch to epoch, so that the last network is kept.
+        """
         options, count = self._options, len(self._used) * self._rows.per_bag
         turn = math.pi * epoch / max(1, options.epochs - 1)
         rate = options.final_rate + (options.learning_rate - options.final_rate) * (
@@ -296,12 +269,12 @@ class _Training:
         batches = self._rows.cut(self._permute(self._used), self._batch_rows)
         weight = len(batches) / count  # the mean over all the bags
         self._losses.append(sum(self._step(batch, weight, rate) for batch in batches) / count)
-        if self.has_validation:
+        if len(self._held_out):
             self._validation_losses.append(self._validation())
         latest = (self._validation_losses or self._losses)[-1]
         if not math.isfinite(latest):
             raise InputError("training diverged; lower `learning_rate`, or set `max_norm`")
-        return latest
+        return latest if len(self._held_out) else -float(epoch)
 
     def keep_if_best(self, epoch: int, loss: float) -> None:
         """Keep the network of this epoch if by this loss it is the best so far."""
