@@ -260,7 +260,7 @@ def test_what_cancels_in_a_length_is_allowed_for() -> None:
     rows = Encoder(features)(batch)
     for place, codes in enumerate(features.integers(rows)):
         tally, whole = PersonScan(features, weights), PersonScan(features, weights)
-        tally.add(rows.part(place, place + 1))
+        tally.add(rows.take(slice(place, place + 1)))
         whole.merge(tally.state())
         square = sum(sum(map(mul, row, map(int, codes))) ** 2 for row in exact(weights.matrix))
         longest = largest_person_norms(whole, pytest.fail, whole.result())

@@ -123,8 +123,8 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
     tally = RowNormScan(features, weights, keep=12, spare=7, floor=floor)
     for part in range(parts):
         other = tally.new()
-        other.add(rows.part(part * ROWS // parts, (part + 1) * ROWS // parts))
-        other.add(rows.part(0, 0))
+        other.add(rows.take(slice(part * ROWS // parts, (part + 1) * ROWS // parts)))
+        other.add(rows.take(slice(0, 0)))
         tally.merge(other.state())
     seen = tally.result()
     marks = module._content_hashes(rows)
@@ -280,8 +280,8 @@ def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, 
     for part in range(parts):
         other = tally.new()
         start, end = part * ROWS // parts, (part + 1) * ROWS // parts
-        other.add(rows.part(start, end), None, start)
-        other.add(rows.part(0, 0), None, end)
+        other.add(rows.take(slice(start, end)), None, start)
+        other.add(rows.take(slice(0, 0)), None, end)
         tally.merge(other.state())
     found = tally.result()
     exact = np.square(dense @ root.T).sum(axis=1)

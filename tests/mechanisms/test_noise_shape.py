@@ -187,7 +187,7 @@ def test_a_row_whose_length_cancels_is_not_passed_over(columns: int, keep: int) 
         if squares[one] < squares[other]:
             scan = RowNormScan(table.features, weights, keep=keep)
             for place in (one, other):
-                scan.add(rows.part(place, place + 1))
+                scan.add(rows.take(slice(place, place + 1)))
             assert squares[other] <= Fraction(scan.result().maximum)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -193,12 +194,13 @@ class GramAccumulator:
         counts = dict(enumerate(self._counts))
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
-            for one, two, margin in joint_codes.pair_margins(left, right, table):
-                place(one, two, margin)
+            for one, two in product(joint_codes.groups[left], joint_codes.groups[right]):
+                place(one, two, joint_codes.margin((left, right), table, one, two))
         for group, group_counts in counts.items():
-            for one, two, margin in joint_codes.inner_margins(group, group_counts):
-                place(one, two, margin)
-            for member, levels in joint_codes.margins(group, group_counts):
+            for one, two in combinations(joint_codes.groups[group], 2):
+                place(one, two, joint_codes.margin((group,), group_counts, one, two))
+            for member in joint_codes.groups[group]:
+                levels = joint_codes.margin((group,), group_counts, member)
                 low[blocks[member], blocks[member]] = np.diag(levels)
                 if features.intercept:
                     low[0, blocks[member]] = levels
@@ -208,8 +210,8 @@ class GramAccumulator:
             if features.intercept:
                 low[0, columns] = self._sums
             for group, sums in enumerate(self._level_sums):
-                for member, levels in joint_codes.margins(group, sums):
-                    low[columns, blocks[member]] = levels
+                for member in joint_codes.groups[group]:
+                    low[columns, blocks[member]] = joint_codes.margin((group,), sums, member)
         low = np.triu(low) + np.triu(low, 1).T
         if features.intercept:
             low[0, 0] = self._rows

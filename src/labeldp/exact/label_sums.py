@@ -152,6 +152,7 @@ class LabelCrossProducts:
         cross[list(features.number_columns)] += self._number_sums
         blocks = features.category_blocks
         for group, sums in enumerate(self._level_sums):
-            for member, levels in features.joint_codes.margins(group, sums):
+            for member in features.joint_codes.groups[group]:
+                levels = features.joint_codes.margin((group,), sums, member)
                 cross[blocks[member]] += levels.astype(object)
         return cross

@@ -52,7 +52,10 @@ _NEAR_CELLS = 1 << 16
 
 @dataclass(frozen=True)
 class JointCategoryCodes:
-    """Which categories share a code. Positions in `groups` are those of the categories."""
+    """Which categories share a code. Positions in `groups` are those of the categories.
+
+    The joint code of a group numbers the combinations of its members' levels in row-major order.
+    """
 
     sizes: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
@@ -63,9 +66,14 @@ class JointCategoryCodes:
 
         Where not even two categories may be merged, the tables are those of the Gram matrix.
         """
-        limits = [_MOST_CODES >> halved for halved in range(_MOST_CODES.bit_length())]
-        groupings = dict.fromkeys(_merged(sizes, limit) for limit in limits)
-        choices = [cls(tuple(sizes), groups) for groups in groupings]
+        choices = list[JointCategoryCodes]()
+        for halved in range(_MOST_CODES.bit_length()):
+            groups: list[tuple[int, tuple[int, ...]]]
+            groups = sorted((size, (place,)) for place, size in enumerate(sizes))
+            while len(groups) > 1 and groups[0][0] * groups[1][0] <= _MOST_CODES >> halved:
+                (size, members), (size2, members2), *rest = groups
+                groups = sorted([(size * size2, tuple(sorted(members + members2))), *rest])
+            choices.append(cls(tuple(sizes), tuple(members for _, members in groups)))
         fitting = [choice for choice in choices if choice.cells <= _MOST_CELLS]
         # The cost of counting a row, in tables.
         return min(
@@ -73,23 +81,14 @@ class JointCategoryCodes:
             key=lambda choice: comb(len(choice.groups), 2) + choice.cells / _NEAR_CELLS,
         )
 
-    @cached_property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Levels of every member of every group."""
-        return tuple(tuple(self.sizes[member] for member in group) for group in self.groups)
+    def shape(self, group: int) -> tuple[int, ...]:
+        """Return the number of levels of every member of a group."""
+        return tuple(self.sizes[member] for member in self.groups[group])
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """Number of codes of every group."""
-        return tuple(map(prod, self.shapes))
-
-    @cached_property
-    def kinds(self) -> tuple[np.dtype[Any], ...]:
-        """Of every category: the narrowest type for the codes of its group."""
-        kinds = dict[int, np.dtype[Any]]()
-        for group, width in zip(self.groups, self.widths, strict=True):
-            kinds |= dict.fromkeys(group, code_kind(width))
-        return tuple(kinds[member] for member in range(len(self.sizes)))
+        return tuple(prod(self.shape(group)) for group in range(len(self.groups)))
 
     @property
     def pairs(self) -> Iterator[tuple[int, int]]:
@@ -101,23 +100,12 @@ class JointCategoryCodes:
         """Entries of all tables between two groups."""
         return (sum(self.widths) ** 2 - sum(width * width for width in self.widths)) // 2
 
-    @cached_property
-    def strides(self) -> tuple[int, ...]:
-        """Of every category: what its next level adds to the joint code of its group."""
-        strides = dict[int, int]()
-        for group, shape in zip(self.groups, self.shapes, strict=True):
-            strides |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
-        return tuple(strides[member] for member in range(len(self.sizes)))
-
     def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
         """Return the joint code of every group, from the level of every category."""
-        merged = []
-        for group in self.groups:
-            code = np.zeros_like(levels[group[0]])
-            for member in group:
-                code += levels[member] * self.strides[member]
-            merged.append(code)
-        return tuple(merged)
+        return tuple(
+            np.ravel_multi_index([levels[member] for member in members], self.shape(group))
+            for group, members in enumerate(self.groups)
+        )
 
     def split(self, codes: Sequence[Codes]) -> tuple[NDArray[np.int32], ...]:
         """Return the level of every category, from the joint codes of every group."""
@@ -129,49 +117,21 @@ class JointCategoryCodes:
 
     def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
         """Return for every member of a group: the member, and its level at every joint code."""
-        places = np.unravel_index(np.arange(self.widths[group]), self.shapes[group])
+        places = np.unravel_index(np.arange(self.widths[group]), self.shape(group))
         return list(zip(self.groups[group], places, strict=True))
 
-    def margins(
-        self, group: int, table: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Yield sums over the last axis of `table` (one per joint code) by each member's levels."""
-        leading = table.shape[:-1]
-        whole = table.reshape(*leading, *self.shapes[group])
-        for place, member in enumerate(self.groups[group]):
-            yield member, _sum_but(whole, (*range(len(leading)), len(leading) + place))
+    def margin(
+        self, groups: Sequence[int], table: NDArray[np.int64], *members: int
+    ) -> NDArray[np.int64]:
+        """Sum a table, whose last axes are the joint codes of groups, by the levels of members.
 
-    def pair_margins(
-        self, left: int, right: int, table: NDArray[np.int64]
-    ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-        """Yield the table of every member of one group by every member of another."""
-        first = len(self.groups[left])
-        whole = table.reshape(*self.shapes[left], *self.shapes[right])
-        for place, member in enumerate(self.groups[left]):
-            for place2, member2 in enumerate(self.groups[right]):
-                yield member, member2, _sum_but(whole, (place, first + place2))
-
-    def inner_margins(
-        self, group: int, counts: NDArray[np.int64]
-    ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-        """Yield the table of every two members of a group, from the counts of its codes."""
-        whole = counts.reshape(self.shapes[group])
-        for (place, member), (place2, member2) in combinations(enumerate(self.groups[group]), 2):
-            yield member, member2, _sum_but(whole, (place, place2))
-
-
-def _merged(sizes: Sequence[int], limit: int) -> tuple[tuple[int, ...], ...]:
-    groups: list[tuple[int, tuple[int, ...]]]
-    groups = sorted((size, (place,)) for place, size in enumerate(sizes))
-    while len(groups) > 1 and groups[0][0] * groups[1][0] <= limit:
-        (size, members), (size2, members2), *rest = groups
-        groups = sorted([(size * size2, tuple(sorted(members + members2))), *rest])
-    return tuple(members for _, members in groups)
-
-
-def _sum_but(table: NDArray[Any], kept: tuple[int, ...]) -> NDArray[Any]:
-    """Sum over all axes but these."""
-    return np.asarray(table.sum(axis=tuple(set(range(table.ndim)) - set(kept)), dtype=np.int64))
+        The members' axes are last, in the order of the groups.
+        """
+        categories = [member for group in groups for member in self.groups[group]]
+        leading = table.shape[: table.ndim - len(groups)]
+        whole = table.reshape(*leading, *(self.sizes[category] for category in categories))
+        others = [axis for axis, each in enumerate(categories, len(leading)) if each not in members]
+        return np.asarray(whole.sum(axis=tuple(others), dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -198,8 +158,7 @@ class Encoded:
     @classmethod
     def empty(cls, features: FeatureMap) -> Encoded:
         """Return no rows, in the form of a map."""
-        kinds = [features.joint_codes.kinds[group[0]] for group in features.joint_codes.groups]
-        codes = tuple(np.empty(0, kind) for kind in kinds)
+        codes = tuple(np.empty(0, code_kind(width)) for width in features.joint_codes.widths)
         return cls(0, np.empty((0, len(features.number_columns))), codes, features.joint_codes)
 
     def take(self, places: NDArray[Any] | slice) -> Encoded:
@@ -211,10 +170,6 @@ class Encoded:
         else:
             numbers = self.numbers.T.take(places, axis=1).T
         return Encoded(len(numbers), numbers, codes, self.joint_codes, persons)
-
-    def part(self, start: int, stop: int) -> Encoded:
-        """Return consecutive rows, not copied."""
-        return self.take(slice(start, stop))
 
 
 @dataclass(frozen=True)
@@ -247,27 +202,31 @@ class Encoder:
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
         self._features, self._joint_codes = features, features.joint_codes
         self._kernels, self._scratch = kernels or Kernels(), Scratch()
-        self._numbers = [_Number(column, self._kernels) for column in features.numeric]
-        members = zip(
-            features.categorical, self._joint_codes.strides, self._joint_codes.kinds, strict=True
-        )
-        self._categories = [_Category(*member) for member in members]
+        self._tables: dict[tuple[str, pa.DataType], NDArray[np.float64]] = {}
+        self._groups = list[list[_Category]]()
+        for group, width in enumerate(self._joint_codes.widths):
+            members, stride = list[_Category](), width
+            for member in self._joint_codes.groups[group]:
+                stride //= self._joint_codes.sizes[member]
+                members.append(_Category(features.categorical[member], stride, code_kind(width)))
+            self._groups.append(members)
 
     def __call__(self, batch: Rows) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
+        numeric = self._features.numeric
         if isinstance(batch, Packed):
             columns, codes, persons = batch.numbers, batch.codes, batch.persons
         else:
-            columns = tuple(_find(batch, number.column.name) for number in self._numbers)
+            columns = tuple(_find(batch, column.name) for column in numeric)
             codes = self._encode_categories(batch, self._scratch)
             persons = read_person_hashes(batch)
         shape = len(self._features.number_columns), batch.num_rows
         numbers = self._scratch("numbers", shape, np.float64).T
         places, at = dict[str, int](), 0
-        for number, column in zip(self._numbers, columns, strict=True):
-            number.encode(column, numbers[:, at : at + 2])
-            places[number.column.name] = at
-            at += len(number.column.design_columns)
+        for column, values in zip(numeric, columns, strict=True):
+            self._encode_number(column, values, numbers[:, at : at + 2])
+            places[column.name] = at
+            at += len(column.design_columns)
 
         def column_codes(name: str) -> NDArray[Any]:
             if name in places:
@@ -293,20 +252,54 @@ class Encoder:
     def pack(self, batch: pa.RecordBatch) -> Packed:
         """Return the rows of a batch in a compact form, for any encoder of the same features."""
         scratch = self._scratch("packing", (2, batch.num_rows), np.float64).T
-        numbers = tuple(
-            number.pack(_find(batch, number.column.name), scratch) for number in self._numbers
-        )
-        codes = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
-        return Packed(batch.num_rows, numbers, codes, read_person_hashes(batch))
+        numbers = list[pa.Array | NDArray[np.int32]]()
+        for column in self._features.numeric:
+            array = _find(batch, column.name)
+            if pa.types.is_integer(array.type):
+                array = narrow_integers(array)
+            numbers.append(array)
+            if array.nbytes < _CODE_BYTES * len(array):
+                continue
+            self._encode_number(column, array, scratch)
+            codes = scratch[:, 0]
+            # Rows that were not fitted may have codes that four bytes do not hold.
+            if max(-codes.min(initial=0.0), codes.max(initial=0.0)) < -_MISSING_CODE:
+                numbers[-1] = codes.astype(np.int32)
+                if column.indicator:
+                    numbers[-1][scratch[:, 1] == 1.0] = _MISSING_CODE
+        joint = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
+        return Packed(batch.num_rows, tuple(numbers), joint, read_person_hashes(batch))
+
+    def _encode_number(
+        self, column: NumericColumn, array: pa.Array | NDArray[np.int32], out: NDArray[np.float64]
+    ) -> None:
+        """Write the codes, and the indicator if there is one, into the columns of `out`."""
+        if isinstance(array, np.ndarray):  # packed
+            out[:, 0] = array
+            if column.indicator:
+                missing = array == _MISSING_CODE
+                out[:, 1] = missing
+                out[missing, 0] = column.fill
+        elif is_narrow(array):  # looked up, which is faster than arithmetic
+            key = column.name, array.type
+            if key not in self._tables:
+                every = every_integer(integer_kind(array.type))
+                table = np.empty((2, len(every)))
+                column.encode(arrow_numbers(every), table.T, self._kernels)
+                self._tables[key] = table[0]
+            if column.indicator:
+                out[:, 1] = 0.0
+            self._kernels.lookup(out[:, 0], self._tables[key], positions(numpy_numbers(array)))
+        else:
+            column.encode(array, out, self._kernels)
 
     def _encode_categories(
         self, batch: pa.RecordBatch, allocate: Callable[[Any, tuple[int], Any], Codes]
     ) -> tuple[Codes, ...]:
         """Return joint codes, written to arrays that `allocate` provides."""
-        lookups = [each.find(_find(batch, each.name)) for each in self._categories]
         codes = []
-        for group in self._joint_codes.groups:
-            first, *others = (lookups[member] for member in group)
+        for group, members in enumerate(self._groups):
+            first, *others = [each.find(_find(batch, each.column.name)) for each in members]
             code = allocate(group, (batch.num_rows,), first[0].dtype)
             self._kernels.lookup(code, *first)
             for other in others:
@@ -315,56 +308,11 @@ class Encoder:
         return tuple(codes)
 
 
-class _Number:
-    """A numeric column; narrow integers are looked up, which is faster than arithmetic."""
-
-    def __init__(self, column: NumericColumn, kernels: Kernels) -> None:
-        self.column, self._kernels = column, kernels
-        self._tables: dict[pa.DataType, NDArray[np.float64]] = {}
-
-    def encode(self, array: pa.Array | NDArray[np.int32], out: NDArray[np.float64]) -> None:
-        """Write the codes, and the indicator if there is one, into the columns of `out`."""
-        if isinstance(array, np.ndarray):  # packed
-            out[:, 0] = array
-            if self.column.indicator:
-                missing = array == _MISSING_CODE
-                out[:, 1] = missing
-                out[missing, 0] = self.column.fill
-        elif is_narrow(array):
-            if array.type not in self._tables:
-                every = every_integer(integer_kind(array.type))
-                table = np.empty((2, len(every)))
-                self.column.encode(arrow_numbers(every), table.T, self._kernels)
-                self._tables[array.type] = table[0]
-            if self.column.indicator:
-                out[:, 1] = 0.0
-            places = positions(numpy_numbers(array))
-            self._kernels.lookup(out[:, 0], self._tables[array.type], places)
-        else:
-            self.column.encode(array, out, self._kernels)
-
-    def pack(self, array: pa.Array, scratch: NDArray[np.float64]) -> pa.Array | NDArray[np.int32]:
-        """Return what `encode` makes the same of, in at most four bytes a row if codes allow."""
-        if pa.types.is_integer(array.type):
-            array = narrow_integers(array)
-        if array.nbytes < _CODE_BYTES * len(array):
-            return array
-        self.encode(array, scratch)
-        codes = scratch[:, 0]
-        if max(-codes.min(initial=0.0), codes.max(initial=0.0)) >= -_MISSING_CODE:
-            return array  # rows that were not fitted may be anywhere
-        packed = codes.astype(np.int32)
-        if self.column.indicator:
-            packed[scratch[:, 1] == 1.0] = _MISSING_CODE
-        return packed
-
-
 class _Category:
     """A categorical column with the codes of its last dictionary, times their stride."""
 
     def __init__(self, column: CategoricalColumn, stride: int, kind: np.dtype[Any]) -> None:
-        self.name = column.name
-        self._column, self._stride, self._kind = column, stride, kind
+        self.column, self._stride, self._kind = column, stride, kind
         self._dictionary: pa.Array | None = None
         self._levels = np.empty(0, dtype=np.int32)
         self._table: Codes = np.empty(0, dtype=kind)
@@ -373,11 +321,11 @@ class _Category:
         """Return what each value of a dictionary adds to the joint code, and rows' positions."""
         dictionary, places = codes_of(array)
         if not same_dictionary(dictionary, self._dictionary):
-            self._dictionary, self._levels = dictionary, self._column.table(dictionary)
+            self._dictionary, self._levels = dictionary, self.column.table(dictionary)
             # Unknown levels, which no row may have, become anything.
             self._table = (self._levels * self._stride).astype(self._kind)
         if array.null_count or self._levels[:-1].min(initial=0) < 0:
-            self._column.check_known(dictionary, places, self._levels[places])
+            self.column.check_known(dictionary, places, self._levels[places])
         return self._table, places
 
 
