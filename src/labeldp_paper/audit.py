@@ -62,7 +62,6 @@ from labeldp.mechanisms.sampled_wtd_flag import LabelledBags, SampledWtdFlagClai
 from labeldp.mechanisms.shaped_flag import (
     ShapedFlagClaim,
     aggregate_labels,
-    exact_residual,
     residual_root,
 )
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim, draw_aggregates
@@ -346,7 +345,9 @@ class ShapedFlagDataset(KnownDataset):
         self._labels = plan.labels
         sums = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
         self._gram, self._moments = engine.run_pass("label sums", source, *sums)
-        self._residual = exact_residual(plan, self._gram, self._moments)
+        self._residual = ExactLeastSquares(
+            plan.factor_of(self._gram, saturated=True), self._moments
+        )
         cross, _, self._root = least_squares(plan, source)
         self._mean = self._weights.matrix @ cross
 

@@ -27,7 +27,6 @@ from labeldp.mechanisms import noise_shape as module
 from labeldp.mechanisms.noise_shape import (
     NoiseCovariance,
     ScanRows,
-    _Search,
     leverage_mixture,
     lower_bound,
     mean_direction,
@@ -85,7 +84,7 @@ class Table:
 
     def isotropic(self) -> Weights:
         """Those of plain output perturbation, C = R⁻ᵀ: what a shape improves on."""
-        return _Search(self.factor, self.features, self.look, 0).best.weights
+        return Weights.rounded(self.factor, self.factor.inverse)
 
     @property
     def codes(self) -> NDArray[np.int64]:

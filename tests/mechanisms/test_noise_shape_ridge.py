@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from labeldp.mechanisms.noise_shape import (
-    expected_labels,
     leverage_mixture,
     optimize_noise_shape,
     posterior_error,
@@ -97,13 +96,15 @@ def test_no_shape_that_serves_all_rows_is_below_the_bound(seed: int) -> None:
 
 def test_the_expected_error_is_that_of_the_posterior_mean() -> None:
     table, random = skewed(), np.random.default_rng(3)
-    prior = expected_labels(table.factor, table.features, explained=7.0, mean=30.0)
-    assert np.trace(prior) == pytest.approx(37.0)
+    units = table.features.keep(table.factor.kept).kept_scales * 2.0**table.factor.exponents
+    vectors, values, _ = np.linalg.svd((table.factor.lower.T * units)[1:, 1:])
+    prior = np.zeros((table.factor.rank, table.factor.rank))
+    prior[0, 0] = 30.0
+    prior[1:, 1:] = (vectors * (7.0 * values / values.sum())) @ vectors.T
     root = np.tril(random.normal(size=prior.shape))
     truth = np.linalg.cholesky(prior) @ random.normal(size=(len(root), 20_000))
     seen = truth + root @ random.normal(size=truth.shape)
     together = prior + root @ root.T
     missed = prior @ np.linalg.solve(together, seen) - truth
-    assert posterior_error(prior, root) == pytest.approx(
-        np.square(missed).sum(axis=0).mean(), rel=0.03
-    )
+    error = posterior_error(table.factor, table.features, root, explained=7.0, mean=30.0)
+    assert error == pytest.approx(np.square(missed).sum(axis=0).mean(), rel=0.03)

@@ -16,10 +16,10 @@ from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan,
 from labeldp.accounting.radial import PureProfile
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms.shaped_flag import (
     ShapedFlagClaim,
     choose_noise as choose,
-    exact_residual as residual_of,
     residual_root,
 )
 from labeldp.passes.engine import LocalEngine
@@ -180,7 +180,8 @@ def test_the_residual_is_published_with_laplace_noise(made: Plan, releases: list
 def test_the_noise_on_the_residual_has_laplaces_tails(made: Plan) -> None:
     """Normal noise of the same scale would go beyond four scales three hundred times less often."""
     sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
-    residual = residual_of(made, *LocalEngine(1).run_pass("sums", source(ROWS), *sums))
+    gram, moments = LocalEngine(1).run_pass("sums", source(ROWS), *sums)
+    residual = ExactLeastSquares(made.factor_of(gram, saturated=True), moments)
     claim, randomness = claim_of(made), Randomness.experiment(0)
     drawn = [residual_root(claim, residual, made.labels, randomness) for _ in range(2000)]
     assert claim.residual_scale is not None

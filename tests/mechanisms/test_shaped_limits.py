@@ -16,10 +16,10 @@ from labeldp.exact.row_norms import Weights
 from labeldp.mechanisms import shaped_flag
 from labeldp.mechanisms.noise_claim import GAUSSIAN, NOISE_LAWS, RADIAL, choose_noise as choose
 from labeldp.mechanisms.shaped_flag import (
+    PricedShape,
     ShapedFlag,
     ShapedFlagClaim,
     published_weights,
-    shrunken_error,
 )
 from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import Person
@@ -318,4 +318,6 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
     missed = slopes * prior * noise / (prior + noise)
     if intercept:
         missed += free * noise / (free + noise)
-    assert shrunken_error(2.0 * np.eye(4), made, 0.7) == pytest.approx(missed / 100)
+    nothing: Any = None
+    shape = PricedShape(nothing, made, nothing, 2.0 * np.eye(4), 0.7)
+    assert shape.evenly_ms == pytest.approx(missed / 100)

@@ -20,8 +20,8 @@ import pytest
 from labeldp import InputError
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.mechanisms import noisy_rows as noisy_rows, sampled_wtd_flag as bagwise
-from labeldp.mechanisms.shaped_flag import LengthCheck as Lengths, ShapedFlag
+from labeldp.mechanisms import noisy_rows, sampled_wtd_flag as bagwise, shaped_flag
+from labeldp.mechanisms.shaped_flag import ShapedFlag
 from labeldp.sampling import rounded_noise
 from labeldp_paper import audit as module
 from labeldp_paper.audit import ALARM, Audit, audit, lower_bound, same_law
@@ -128,14 +128,16 @@ def test_a_measured_floor_is_a_part_of_the_release(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_length_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = ShapedFlag._sensitivity
+    honest, measured = ShapedFlag._sensitivity, shaped_flag.run_pass_with_lengths
 
     def shorter(*args: Any) -> Any:
         length, person = honest(*args)
         return 0.9 * length, person
 
     monkeypatch.setattr(ShapedFlag, "_sensitivity", shorter)
-    monkeypatch.setattr(Lengths, "problem", lambda *_: None)
+    monkeypatch.setattr(
+        shaped_flag, "run_pass_with_lengths", lambda *args: (measured(*args)[0], None)
+    )
     found = tried(seconds=0.2, **SHAPED)
     assert {"worst neighbour", "price of aggregates"} <= {check.name for check in found.failures}
     assert found.worst["moves"] == pytest.approx(found.worst["priced"] / 0.9, rel=1e-6)

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError, ReleaseError
-from labeldp.exact.cholesky import VerifiedCholesky
-from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
+from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
@@ -160,6 +160,18 @@ class MechanismPlan:
         """Refuse a run whose features are not those of the plan."""
         if digest != self.feature_sums:
             raise PlanError(OTHER_FEATURES)
+
+    def factor_of(self, gram: FeatureGram, *, saturated: bool = False) -> VerifiedCholesky:
+        """Return the factor of these feature sums; the one of planning if it is at hand.
+
+        Without `saturated` as many independent columns as rows are refused.
+        """
+        kept, factor = self.features.kept_columns, self.factor
+        if factor is None or factor.kept != kept or not factor.is_of(gram):
+            factor = verified_cholesky(gram, self.features, saturated=saturated)
+            if factor.kept != kept:
+                raise PlanError(OTHER_FEATURES)
+        return factor
 
     def pending_release(
         self,

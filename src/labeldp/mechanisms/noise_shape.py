@@ -12,19 +12,17 @@ The dual, over weights p_i on rows and p_0 on the uniform measure over all n row
         g_i = u_iᵀM^{-½}u_i.
 
     p_0 keeps M regular; p_0 = 1 is isotropic noise. With T = tr M^½ every Σ p_i g_i = T, and p is
-    optimal where no g_i exceeds T. A step multiplies every weight by a power of g_i/T; the square
-    is known to ascend, the cube takes two thirds of the steps on every table tried. Any p gives a
-    lower bound of the optimum (weak duality), and any M an S that is feasible for these rows, so
-    nothing rests on convergence.
+    optimal where no g_i exceeds T. Any p gives a lower bound of the optimum (weak duality), and
+    any M an S that is feasible for these rows, so nothing rests on convergence.
 
 The steps: an active-set method, since all rows together do not fit a dense solver
-    1. Isotropic noise, C = R⁻ᵀ, is the first candidate: the result is never worse (`_Search`).
+    1. Isotropic noise, C = R⁻ᵀ, is the first candidate: the result is never worse (`_Search.run`).
     2. Solve the dual on a few rows: those of largest norm, and a sample (`FullStrategy.propose`;
        for wide tables `DiagonalStrategy.propose`).
     3. A pass over all rows measures the true maximum of ‖C x_i‖, which certifies the trace of
-       this C, and returns the rows that violate the constraint (`_Search._candidate`).
+       this C, and returns the rows that violate the constraint (`_Search._measure`).
     4. They join the active rows; repeat until few violate it or nothing is gained
-       (`_Search.optimize`).
+       (`_Search._optimize`).
     The C of least *certified* trace is kept. Its gap, trace/bound ≥ 1, says how far from optimal
     it is at most.
 
@@ -44,8 +42,9 @@ A ridge (theory §12)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,16 +89,16 @@ _SOLUTIONS = 2
 """Solutions between two passes, each with the reserve rows that violate the one before."""
 _NEW_SHARE = 0.2
 """Share of the dual weight that rows from a pass get."""
-_MEAN_INSURANCE, _LEAST_INSURANCE = 0.05, 0.005
-_INSURED_ROWS = 50.0
+_MEAN_INSURANCE, _LEAST_INSURANCE, _INSURED_ROWS = 0.05, 0.005, 50.0
 """Few rows need the whole insurance of the mean; with many, a tenth does as well."""
 _SPARSE = 0.02
 """Share of nonzero entries up to which rows are multiplied as sparse ones."""
-_IDLE, _LOW = 1e-4, 0.9
-"""Rows are dropped with less than this of the mean weight and of the largest g."""
-_DROP_AFTER = 4
-"""Steps after which such rows are dropped."""
+_IDLE, _LOW, _DROP_AFTER = 1e-4, 0.9, 4
+"""Rows with less than this of the mean weight and of the largest g are dropped, after so many
+steps."""
 _FIRST_POWER, _POWER = 2.0, 3.0
+"""Of g/T in a step. The square is known to ascend; the cube takes two thirds of the steps on every
+table tried, but not from the starting weights."""
 _EIGENVALUE_FLOOR = 1e-15
 """Least eigenvalue of M, relative to the largest: M^{-½} must stay finite."""
 _UNIFORM_SHARES = np.linspace(0.0, 1.0, 41)
@@ -146,15 +145,23 @@ def optimize_noise_shape(
     With a ridge (of at most `FULL_COLUMNS` columns) it is the C for fits that shrink so; its
     trace, that of least squares, is larger.
     """
-    keep = min(2000, max(1000, 5 * cholesky.rank))
     with threadpool_limits(1, "blas"):
         if not ridge:
-            return _Search(cholesky, features, scan_rows, keep).run()
+            return _Search(cholesky, features, scan_rows).run()
         ridged, second_moment = ridge_whitening(cholesky, features, ridge)
-        best = _Search(ridged, features, scan_rows, keep, second_moment).run()
+        best = _Search(ridged, features, scan_rows, second_moment).run()
         trace = float(np.square(best.weights.noise_root(cholesky)).sum())
     trace *= best.length**2 * (1 + cholesky.error_bound)
     return replace(best, trace=trace, ridge=ridge)
+
+
+class _Candidate(NamedTuple):
+    """A C that was measured on all rows."""
+
+    objective: float
+    weights: Weights
+    length: float
+    kind: str
 
 
 class _Search:
@@ -165,76 +172,80 @@ class _Search:
         cholesky: VerifiedCholesky,
         features: FeatureMap,
         scan_rows: ScanRows,
-        keep: int,
         second_moment: Array | None = None,
     ) -> None:
         """`second_moment` is W = Σ u_i u_iᵀ where the factor has a ridge; None: the identity."""
         self._cholesky, self._features, self._second_moment = cholesky, features, second_moment
-        self._scan_rows, self._keep, self._passes = scan_rows, keep, 0
-        self._mean = mean_direction(cholesky, features)
-        # The dual at the uniform measure alone: M = W/n.
+        self._scan_rows, self._passes = scan_rows, 0
+        self._keep = min(2000, max(1000, 5 * cholesky.rank))
+        # The first bound is the dual at the uniform measure alone: M = W/n.
         if second_moment is None:
             self._bound = cholesky.rank**2 / cholesky.rows
         else:
             roots = np.sqrt(np.linalg.eigvalsh(second_moment).clip(0.0))
             self._bound = float(roots.sum() ** 2) / cholesky.rows * (1 - cholesky.error_bound)
-        self._isotropic = math.inf
-        self.best, self._first = self._candidate(
-            cholesky.inverse, 0.0, ISOTROPIC, float(cholesky.rank)
-        )
-        self._isotropic = self.best.objective
-        self.best = replace(self.best, isotropic=self._isotropic)
 
     def run(self) -> NoiseCovariance:
-        """Try all strategies and return the best candidate."""
-        for strategy in self._strategies():
-            self.optimize(strategy)
-            del strategy  # it holds many rows: free them before the next one is made
-        return self.best
-
-    def _strategies(self) -> Iterator[Strategy]:
-        """Yield strategies, each only if none before it has led far enough."""
-        cholesky, rows = self._cholesky, self._scaled(self._first.rows)
-        wide = cholesky.rank > FULL_COLUMNS
+        """Try isotropic noise, then each strategy if none before it has led far enough."""
+        cholesky = self._cholesky
+        rank, mean = cholesky.rank, mean_direction(cholesky, self._features)
+        isotropic, norms = self._measure(cholesky.inverse, 0.0, ISOTROPIC, float(rank))
+        self._best = isotropic
+        rows, wide = self._scaled(norms.rows), rank > FULL_COLUMNS
+        # A strategy holds many rows. It is made as an argument, so that it is freed before the
+        # next one is made.
         if wide:
-            insure = self._mean is not None
-            yield DiagonalStrategy(cholesky, self._features, rows, insure=insure)
-        good_enough = wide and self.best.gap <= _SIMPLE_ENOUGH
-        if cholesky.rank <= MOST_FULL_COLUMNS and not good_enough:
-            reserve = self._scaled(self._first.reserve)
-            yield FullStrategy(
-                cholesky, self._mean, rows, reserve, second_moment=self._second_moment
+            self._optimize(
+                DiagonalStrategy(cholesky, self._features, rows, insure=mean is not None)
             )
-        if wide and self.best.kind == ISOTROPIC:
-            yield FullStrategy(cholesky, self._mean, rows, limit=_LOW_RANK_ROWS)
+        simple_enough = wide and self._best.objective / self._bound <= _SIMPLE_ENOUGH
+        if rank <= MOST_FULL_COLUMNS and not simple_enough:
+            reserve = self._scaled(norms.reserve)
+            self._optimize(
+                FullStrategy(cholesky, mean, rows, reserve, second_moment=self._second_moment)
+            )
+        if wide and self._best.kind == ISOTROPIC:
+            self._optimize(FullStrategy(cholesky, mean, rows, limit=_LOW_RANK_ROWS))
+        return NoiseCovariance(
+            self._best.weights,
+            self._best.length,
+            trace=self._best.objective,
+            objective=self._best.objective,
+            isotropic=isotropic.objective,
+            bound=self._bound,
+            kind=self._best.kind,
+            passes=self._passes,
+        )
 
-    def optimize(self, strategy: Strategy) -> None:
+    def _optimize(self, strategy: FullStrategy | DiagonalStrategy) -> None:
         """Propose, measure on all rows, add those that violate; until few do or nothing gains."""
-        rank = self._cholesky.rank
-        after_simple = strategy.kind == FULL and rank > FULL_COLUMNS
+        kind, rank = strategy.kind, self._cholesky.rank
+        after_simple = kind == FULL and rank > FULL_COLUMNS
         rounds = _WIDE_ROUNDS if after_simple else _PASSES - self._passes
         enough = _VERY_WIDE_ENOUGH if after_simple else _ENOUGH if rank < _WIDE else _WIDE_ENOUGH
+        # Bounds hold for rows whitened by the computed factor; its error makes them smaller.
+        certain = 1 - self._cholesky.error_bound
         for number in range(rounds):
             # Of half the length, so that L lies in [½, 1) mostly without further scaling, and
             # what the pass measured holds for C as it is published.
             proposal = strategy.propose(number) / 2
-            candidate, norms = self._candidate(proposal, 0.25, strategy.kind, 4 * strategy.trace)
-            if strategy.kind == FULL:
-                self._raise_bound(strategy)
-            self.best = min(self.best, candidate, key=lambda one: one.objective)
+            candidate, norms = self._measure(proposal, 0.25, kind, 4 * strategy.trace)
+            if kind == FULL:  # other strategies compute their bound only when it is asked for
+                self._bound = max(self._bound, strategy.bound() * certain)
+            if candidate.objective < self._best.objective:
+                self._best = candidate
+            elif number >= 1 and kind != FULL:
+                break
             converged = 4 * norms.maximum <= 1 + _CONVERGED and number >= _ROUNDS_TO_CONVERGE
-            no_gain = self.best is not candidate and number >= 1 and strategy.kind != FULL
-            self.best = replace(self.best, bound=self._bound, passes=self._passes)
-            if converged or no_gain or self.best.gap <= enough:
+            if converged or self._best.objective / self._bound <= enough:
                 break
             strategy.add_rows(self._scaled(norms.rows), self._scaled(norms.reserve))
-        if self.best.kind == strategy.kind:  # otherwise another strategy has the better bound
-            self._raise_bound(strategy)
-            self.best = replace(self.best, bound=self._bound, passes=self._passes)
+        if self._best.kind == kind:  # otherwise another strategy has the better bound
+            self._bound = max(self._bound, strategy.bound() * certain)
 
-    def _candidate(
+    def _measure(
         self, proposal: Array, floor: float, kind: str, trace: float
-    ) -> tuple[NoiseCovariance, RowNorms]:
+    ) -> tuple[_Candidate, RowNorms]:
         """Measure a C for scaled codes, whose S has about this trace, by a pass over all rows."""
         self._passes += 1
         cholesky = self._cholesky
@@ -247,21 +258,8 @@ class _Search:
             trace = float(np.square(weights.noise_root(cholesky)).sum())
         certified = norms.length**2 * trace * (1 + cholesky.error_bound)
         scale = -math.frexp(norms.length)[1]  # brings L between ½ and 1, exactly
-        candidate = NoiseCovariance(
-            weights=weights.scaled(scale),
-            length=math.ldexp(norms.length, scale),
-            trace=certified,
-            objective=certified,
-            isotropic=self._isotropic,
-            bound=self._bound,
-            kind=kind,
-            passes=self._passes,
-        )
-        return candidate, norms
-
-    def _raise_bound(self, strategy: Strategy) -> None:
-        # Bounds hold for rows whitened by the computed factor; its error makes them smaller.
-        self._bound = max(self._bound, strategy.bound() * (1 - self._cholesky.error_bound))
+        length = math.ldexp(norms.length, scale)
+        return _Candidate(certified, weights.scaled(scale), length, kind), norms
 
     def _scaled(self, rows: Array) -> Array:
         return np.asarray(np.ldexp(rows, -self._cholesky.exponents))
@@ -292,71 +290,61 @@ class FullStrategy:
     ) -> None:
         self.kind = FULL if limit is None else LOW_RANK
         self._cholesky, self._mean, self._limit = cholesky, mean, limit
-        rows = rows if limit is None else rows[:limit]
-        white = _multiply(rows, cholesky.inverse)
+        white = _multiply(rows[:limit], cholesky.inverse)
         self._mixture = leverage_mixture(white, _LEAST_UNIFORM[0], second_moment)
         self._reserve = rows[:0] if reserve is None else _multiply(reserve, cholesky.inverse)
-        self._root = self._weights = np.empty((0, 0))
+        self._root = np.empty((0, 0))
         self._bound = self.trace = 0.0
 
     def propose(self, number: int) -> Array:
         """Solve, and again as long as rows of the reserve violate the solution."""
+        table_rows = self._cholesky.rows
         for turn in range(number, number + _SOLUTIONS):
-            self._solve(turn)
-            if not self._activate_reserve(1 + _by_round(_TOLERANCE, turn)):
+            rows, columns = self._mixture.rows.shape
+            span, tolerance = min(rows, columns), _by_round(_TOLERANCE, turn)
+            cost = 4.0 * rows * span**2 + 12.0 * span**3  # of a step: M, and its eigenvectors
+            solution = solve_dual(
+                self._mixture,
+                table_rows,
+                steps=int(min(_STEPS, max(_LEAST_STEPS, _WORK / cost))),
+                tolerance=tolerance,
+                least_uniform=_by_round(_LEAST_UNIFORM, turn),
+            )
+            self._mixture, self._bound = solution.mixture, max(self._bound, solution.bound)
+            covariance = insure_mean(solution.covariance, self._mean, table_rows)
+            self.trace = float(np.trace(covariance))
+            self._root = np.asarray(np.linalg.cholesky(covariance))
+            # Rows in reserve are at hand: asking them costs less than a pass over the table.
+            norms = self._squared_norms(self._reserve)
+            if norms.max(initial=0.0) <= 1 + tolerance:
                 break
-        weights = _solve_lower(self._root, self._cholesky.inverse)
-        if self._limit is not None:  # norms are then computed by the weights, not by the root
-            self._root, self._weights = self._root[:0], weights
-        return weights
+            longer = norms > 1.0
+            self._mixture = self._mixture.joined(self._reserve[longer], norms[longer])
+            self._reserve = self._reserve[~longer]
+        # S = K·Kᵀ with K triangular, so that C = K⁻¹R⁻ᵀ is triangular too.
+        return np.asarray(solve_triangular(self._root, self._cholesky.inverse, lower=True))
 
-    def _solve(self, number: int) -> None:
-        rows, columns = self._mixture.rows.shape
-        span = min(rows, columns)
-        cost = 4.0 * rows * span**2 + 12.0 * span**3
-        solution = solve_dual(
-            self._mixture,
-            self._cholesky.rows,
-            steps=int(min(_STEPS, max(_LEAST_STEPS, _WORK / cost))),
-            tolerance=_by_round(_TOLERANCE, number),
-            least_uniform=_by_round(_LEAST_UNIFORM, number),
-        )
-        self._mixture, self._bound = solution.mixture, max(self._bound, solution.bound)
-        covariance = insure_mean(solution.covariance, self._mean, self._cholesky.rows)
-        self.trace = float(np.trace(covariance))
-        self._root = np.asarray(np.linalg.cholesky(covariance), np.float64)
-
-    def _activate_reserve(self, most: float) -> bool:
-        """Let reserve rows with uᵀS⁻¹u > 1 join, if one exceeds `most`."""
-        if not len(self._reserve):
-            return False
-        norms = self._squared_norms(self._reserve)
-        if norms.max() <= most:
-            return False
-        longer = norms > 1.0
-        self._mixture = _with_rows(self._mixture, self._reserve[longer], norms[longer])
-        self._reserve = self._reserve[~longer]
-        return True
+    def add_rows(self, rows: Array, reserve: Array) -> None:
+        """Let the rows that violate the constraint join, the longest first."""
+        white = _multiply(rows, self._cholesky.inverse)
+        norms = self._squared_norms(white)
+        order = np.argsort(-norms, kind="stable")
+        chosen = order[norms[order] > 1.0]
+        if self._limit is None:
+            more = _multiply(reserve, self._cholesky.inverse)
+            self._reserve = np.concatenate([self._reserve, more])
+        else:  # rows of least weight make room for new ones
+            heavy = np.argsort(-self._mixture.weights, kind="stable")[: self._limit // 2]
+            self._mixture = self._mixture.take(np.sort(heavy))
+            chosen = chosen[: self._limit - len(heavy)]
+        self._mixture = self._mixture.joined(white[chosen], norms[chosen])
 
     def _squared_norms(self, white: Array) -> Array:
         """Return uᵀS⁻¹u of whitened rows."""
-        return np.asarray(np.square(_solve_lower(self._root, white.T)).sum(axis=0))
-
-    def add_rows(self, rows: Array, reserve: Array) -> None:
-        if self._limit is not None:
-            # Make room by dropping rows of least weight; only rows that join are whitened.
-            self._mixture = self._mixture.heaviest(self._limit // 2)
-            norms = np.square(_multiply(rows, self._weights)).sum(axis=1)
-            chosen = _violators(norms)[: self._limit - len(self._mixture.weights)]
-            white = _multiply(rows[chosen], self._cholesky.inverse)
-            self._mixture = _with_rows(self._mixture, white, norms[chosen])
-            return
-        white = _multiply(rows, self._cholesky.inverse)
-        norms = self._squared_norms(white)
-        chosen = _violators(norms)
-        self._mixture = _with_rows(self._mixture, white[chosen], norms[chosen])
-        more = _multiply(reserve, self._cholesky.inverse)
-        self._reserve = np.concatenate([self._reserve, more])
+        if not len(white):
+            return np.empty(0)
+        solved = solve_triangular(self._root, white.T, lower=True)
+        return np.asarray(np.square(solved).sum(axis=0))
 
     def bound(self) -> float:
         return self._bound
@@ -373,10 +361,6 @@ class DiagonalStrategy:
 
     the same multiplicative steps at the cost of one product with the rows. That dual bounds
     diagonal shapes only; its final p bounds all shapes, by the eigenvalues of M.
-
-    Levels that no active row has must not seem free: part of m is that of levels drawn
-    independently in every category, each with chance c_k. That alone would give all levels of a
-    category the same a, which satisfies the constraint of any row.
     """
 
     kind = DESIGN
@@ -391,15 +375,18 @@ class DiagonalStrategy:
         columns = cholesky.inverse[:, self._numbers]
         flipped = np.linalg.cholesky((columns.T @ columns)[::-1, ::-1])
         self._block = np.asarray(flipped[::-1, ::-1].T, np.float64)
-        self._costs = np.square(cholesky.inverse).sum(axis=0)
+        self._costs = np.square(cholesky.inverse).sum(axis=0)  # c_k
         self._costs[self._numbers] = 1.0
-        # The mean square of every coordinate over all rows of the table.
+        # The mean square of every coordinate over all rows of the table: m of the uniform measure.
         scaled = np.ldexp(cholesky.gram.astype(np.float64), -cholesky.exponents)
         scaled = np.ldexp(scaled.T, -cholesky.exponents)
         squares = np.diagonal(scaled).copy()
         inner = scaled[np.ix_(self._numbers, self._numbers)]
         squares[self._numbers] = ((self._block @ inner) * self._block).sum(axis=1)
         self._mean_squares = np.asarray(squares / cholesky.rows)
+        # Levels that no active row has must not seem free. So part of m is that of levels drawn
+        # independently in every category, each with chance c_k. That alone would give all levels
+        # of a category the same a, which satisfies the constraint of any row.
         self._prior = self._mean_squares.copy()
         kept = np.array(cholesky.kept)
         for block in features.category_blocks:
@@ -410,14 +397,10 @@ class DiagonalStrategy:
         self._mixture = RowMixture(rows, np.full(len(rows), share), _LEAST_UNIFORM[0])
         self._diagonal, self.trace = np.ones(cholesky.rank), 0.0
 
-    def _coordinates(self, rows: Array) -> Array:
-        moved = rows.copy()
-        moved[:, self._numbers] = rows[:, self._numbers] @ self._block.T
-        return moved
-
     def propose(self, number: int) -> Array:
-        mixture, least = self._mixture, _by_round(_LEAST_UNIFORM, number)
-        prior = _by_round(_LEAST_PRIOR, number)
+        """Take multiplicative steps on the dual of diagonal shapes."""
+        mixture, tolerance = self._mixture, _by_round(_TOLERANCE, number)
+        least, prior = _by_round(_LEAST_UNIFORM, number), _by_round(_LEAST_PRIOR, number)
         squares = np.square(self._coordinates(mixture.rows))
         weights, uniform = mixture.weights, mixture.uniform
         for _ in range(_DIAGONAL_STEPS):
@@ -426,7 +409,7 @@ class DiagonalStrategy:
             total = float(diagonal @ moments)
             ratios = squares @ diagonal / total
             largest = float(ratios.max())
-            if largest <= 1 + _by_round(_TOLERANCE, number):
+            if largest <= 1 + tolerance:
                 break
             weights = weights * ratios**2
             ratio = float(self._mean_squares @ diagonal) / total
@@ -436,7 +419,7 @@ class DiagonalStrategy:
         self._diagonal = diagonal / (total * largest)
         idle = (weights < _IDLE * weights.mean()) & (ratios < _LOW * largest)
         self._mixture = RowMixture(mixture.rows, weights, uniform).take(~idle)
-        if self._insure:
+        if self._insure:  # as `insure_mean`: the first column is the constant
             share = _insurance(self._cholesky.rows)
             self._diagonal *= 1 - share
             self._diagonal[0] += share
@@ -449,14 +432,16 @@ class DiagonalStrategy:
     def add_rows(self, rows: Array, reserve: Array) -> None:  # noqa: ARG002
         norms = np.square(self._coordinates(rows)) @ self._diagonal
         longer = norms > 1.0
-        self._mixture = _with_rows(self._mixture, rows[longer], norms[longer])
+        self._mixture = self._mixture.joined(rows[longer], norms[longer])
 
     def bound(self) -> float:
         white = _multiply(self._mixture.rows, self._cholesky.inverse)
         return lower_bound(white, self._mixture.weights, self._cholesky.rows)
 
-
-Strategy = FullStrategy | DiagonalStrategy
+    def _coordinates(self, rows: Array) -> Array:
+        moved = rows.copy()
+        moved[:, self._numbers] = rows[:, self._numbers] @ self._block.T
+        return moved
 
 
 def mean_direction(cholesky: VerifiedCholesky, features: FeatureMap) -> Array | None:
@@ -498,22 +483,6 @@ def _multiply(rows: Array, matrix: Array) -> Array:
     return np.asarray(csr_array(rows) @ matrix.T)
 
 
-def _solve_lower(root: Array, columns: Array) -> Array:
-    """Return K⁻¹·columns of a lower triangle K."""
-    return np.asarray(solve_triangular(root, columns, lower=True))
-
-
-def _violators(norms: Array) -> NDArray[np.intp]:
-    """Return the rows of squared norm above 1, the longest first."""
-    order = np.argsort(-norms, kind="stable")
-    return order[norms[order] > 1.0]
-
-
-def _with_rows(mixture: RowMixture, rows: Array, norms: Array) -> RowMixture:
-    """Add rows of squared norm above 1, weighted by how much they exceed .98."""
-    return mixture.joined(rows, norms - 0.98, _NEW_SHARE) if len(rows) else mixture
-
-
 def _by_round(values: tuple[float, ...], number: int) -> float:
     return values[min(number, len(values) - 1)]
 
@@ -532,22 +501,18 @@ class RowMixture:
     second_moment: Array | None = field(default=None, repr=False)
     """W = Σ u_i u_iᵀ over all rows of the table; None: the identity."""
 
-    def take(self, chosen: NDArray[np.bool_]) -> RowMixture:
+    def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> RowMixture:
         """Return these rows alone, with all the weight."""
         return replace(self, rows=self.rows[chosen], weights=self.weights[chosen]).normalized()
 
-    def heaviest(self, count: int) -> RowMixture:
-        """Return the rows of largest weight."""
-        if len(self.weights) <= count:
+    def joined(self, rows: Array, norms: Array) -> RowMixture:
+        """Add rows of squared norm above 1, weighted by how much they exceed .98."""
+        if not len(rows):
             return self
-        chosen = np.zeros(len(self.weights), dtype=bool)
-        chosen[np.argsort(-self.weights, kind="stable")[:count]] = True
-        return self.take(chosen)
-
-    def joined(self, rows: Array, excess: Array, share: float) -> RowMixture:
-        """Add rows, which get this share of the weight in proportion to `excess`."""
-        weights = np.concatenate([(1 - share) * self.weights, share * excess / excess.sum()])
-        together, uniform = np.concatenate([self.rows, rows]), (1 - share) * self.uniform
+        excess, kept = norms - 0.98, 1 - _NEW_SHARE
+        weights = np.concatenate([kept * self.weights, _NEW_SHARE * excess / excess.sum()])
+        together = np.concatenate([self.rows, rows])
+        uniform = kept * self.uniform
         return replace(self, rows=together, weights=weights, uniform=uniform).normalized()
 
     def normalized(self) -> RowMixture:
@@ -563,57 +528,75 @@ def leverage_mixture(rows: Array, uniform: float, second_moment: Array | None = 
     return RowMixture(rows, weights, uniform, second_moment).normalized()
 
 
-@dataclass(frozen=True)
-class DualSolution:
+class DualSolution(NamedTuple):
     """The best S found, and the mixture that the next search may start from."""
 
-    covariance: Array = field(repr=False)
+    covariance: Array
     trace: float
     """tr S, feasible for the rows that were given."""
     bound: float
     """No S that is feasible for all rows of the table has less."""
-    mixture: RowMixture = field(repr=False)
+    mixture: RowMixture
 
 
 def solve_dual(
     start: RowMixture, table_rows: int, *, steps: int, tolerance: float, least_uniform: float
 ) -> DualSolution:
-    """Take multiplicative steps until no g_i exceeds T by more than `tolerance`.
-
-    Fewer rows than columns span a subspace, and M is (p_0/n)·I outside it: then all work is in the
-    subspace. That keeps very wide tables tractable: a low-rank correction of isotropic noise.
-    """
-    basis = None
-    if start.second_moment is None and start.rows.shape[0] < start.rows.shape[1]:
+    """Take multiplicative steps until no g_i exceeds T by more than `tolerance`."""
+    # Fewer rows than columns span a subspace, and M is (p_0/n)·I outside it: then all work is in
+    # the subspace. That keeps very wide tables tractable: a low-rank correction of isotropic noise.
+    basis, second_moment, mixture = None, start.second_moment, start
+    if second_moment is None and start.rows.shape[0] < start.rows.shape[1]:
         basis = np.asarray(np.linalg.qr(start.rows.T)[0])
-    mixture = start if basis is None else replace(start, rows=start.rows @ basis)
+        mixture = replace(start, rows=start.rows @ basis)
     missing = start.rows.shape[1] - mixture.rows.shape[1]
-    kept, best, bound = np.arange(len(start.weights)), None, 0.0
+    kept, best, best_trace, bound = np.arange(len(start.weights)), None, math.inf, 0.0
     for step in range(steps):
-        point = _DualPoint.at(mixture, table_rows, missing)
-        bound = max(bound, point.bound)
-        if best is None or point.trace < best[0].trace:
-            best = point, mixture, kept
-        if point.excess <= tolerance:
+        rows, share = mixture.rows, mixture.uniform / table_rows
+        matrix = (rows * mixture.weights[:, None]).T @ rows
+        if second_moment is None:
+            least = share  # the eigenvalue of M where no active row has a part
+            matrix[np.diag_indices_from(matrix)] += share
+        else:
+            least = 0.0
+            matrix = matrix + second_moment * share
+        eigenvalues, vectors = np.linalg.eigh(matrix)
+        roots = np.sqrt(np.maximum(eigenvalues, max(least, _EIGENVALUE_FLOOR * eigenvalues[-1])))
+        outside = least**0.5  # M^½ outside the subspace
+        total = float(roots.sum()) + missing * outside  # T
+        bound = max(bound, _safe_bound(eigenvalues, missing * outside))
+        # g_i/T of rows, and of the uniform measure: tr(W·M^{-½})/n.
+        ratios = np.square((rows @ vectors) / np.sqrt(roots)).sum(axis=1) / total
+        if second_moment is None:
+            spread = 1 / roots
+        else:
+            spread = ((second_moment @ vectors) * vectors).sum(axis=0) / roots
+        mean = (float(spread.sum()) + (missing / outside if missing else 0.0)) / table_rows
+        uniform_ratio = mean / total
+        excess = max(float(ratios.max()), uniform_ratio) - 1.0
+        trace = total**2 * (1.0 + excess)  # of S = M^½·max g
+        if trace < best_trace:
+            best_trace, best = trace, (trace / total, roots, vectors, outside, mixture, kept)
+        if excess <= tolerance:
             break
         power = _FIRST_POWER if step == 0 else _POWER
-        weights = mixture.weights * point.ratios**power
-        uniform = max(least_uniform, mixture.uniform * point.uniform_ratio**power)
-        mixture = replace(mixture, weights=weights, uniform=uniform).normalized()
-        if step >= _DROP_AFTER:
-            idle = (mixture.weights < _IDLE * mixture.weights.mean()) & (point.ratios < _LOW)
+        mixture = replace(
+            mixture,
+            weights=mixture.weights * ratios**power,
+            uniform=max(least_uniform, mixture.uniform * uniform_ratio**power),
+        ).normalized()
+        if step >= _DROP_AFTER:  # earlier, weights say little about which rows matter
+            idle = (mixture.weights < _IDLE * mixture.weights.mean()) & (ratios < _LOW)
             mixture, kept = mixture.take(~idle), kept[~idle]
     assert best is not None  # at least one step
-    point, mixture, kept = best
-    largest = point.trace / point.total  # max_i g_i
-    covariance = (point.vectors * (largest * point.roots)) @ point.vectors.T
+    largest, roots, vectors, outside, mixture, kept = best
+    covariance = (vectors * (largest * roots)) @ vectors.T
     if basis is not None:
-        outside = largest * point.outside
-        covariance[np.diag_indices_from(covariance)] -= outside
+        covariance[np.diag_indices_from(covariance)] -= largest * outside
         covariance = basis @ covariance @ basis.T
-        covariance[np.diag_indices_from(covariance)] += outside
+        covariance[np.diag_indices_from(covariance)] += largest * outside
     mixture = replace(mixture, rows=start.rows[kept])
-    return DualSolution(np.asarray(covariance), point.trace, bound, mixture)
+    return DualSolution(np.asarray(covariance), best_trace, bound, mixture)
 
 
 def lower_bound(rows: Array, weights: Array, table_rows: int) -> float:
@@ -627,56 +610,6 @@ def lower_bound(rows: Array, weights: Array, table_rows: int) -> float:
         _safe_bound((1 - share) * eigenvalues + share / table_rows, 0.0)
         for share in _UNIFORM_SHARES
     )
-
-
-@dataclass(frozen=True)
-class _DualPoint:
-    """M at some weights."""
-
-    total: float
-    """T = tr M^½."""
-    roots: Array
-    vectors: Array
-    outside: float
-    """Eigenvalues and eigenvectors of M^½ in the span, and its eigenvalue outside."""
-    ratios: Array
-    uniform_ratio: float
-    """g_i/T, and that of the uniform measure."""
-    bound: float
-
-    @property
-    def excess(self) -> float:
-        """How far the largest g exceeds T, relative."""
-        return max(float(self.ratios.max()), self.uniform_ratio) - 1.0
-
-    @property
-    def trace(self) -> float:
-        """tr S of S = M^½·max g."""
-        return self.total**2 * (1.0 + self.excess)
-
-    @classmethod
-    def at(cls, mixture: RowMixture, table_rows: int, missing: int) -> _DualPoint:
-        rows, second_moment = mixture.rows, mixture.second_moment
-        matrix = (rows * mixture.weights[:, None]).T @ rows
-        if second_moment is None:
-            least = mixture.uniform / table_rows
-            matrix[np.diag_indices_from(matrix)] += least
-        else:
-            least = 0.0
-            matrix = matrix + second_moment * (mixture.uniform / table_rows)
-        eigenvalues, vectors = np.linalg.eigh(matrix)
-        floor = max(least, _EIGENVALUE_FLOOR * eigenvalues[-1])
-        roots = np.sqrt(np.maximum(eigenvalues, floor))
-        outside = least**0.5
-        total = float(roots.sum()) + missing * outside
-        values = np.square((rows @ vectors) / np.sqrt(roots)).sum(axis=1)
-        if second_moment is None:
-            spread = 1 / roots
-        else:
-            spread = ((second_moment @ vectors) * vectors).sum(axis=0) / roots
-        mean = (float(spread.sum()) + (missing / outside if missing else 0.0)) / table_rows
-        bound = _safe_bound(eigenvalues, missing * outside)
-        return cls(total, roots, vectors, outside, values / total, mean / total, bound)
 
 
 def _safe_bound(eigenvalues: Array, more: float) -> float:
@@ -696,50 +629,48 @@ def ridge_whitening(
 
     `size` is λ over the mean eigenvalue of XᵀX without the mean.
     """
-    slopes = _slopes(cholesky, features)
+    slopes, units = _slopes(cholesky, features)
     mean_eigenvalue = float(np.square(slopes).sum()) / max(1, slopes.shape[1])
-    penalties = size * mean_eigenvalue / _units(cholesky, features) ** 2
-    penalties[: _constants(features)] = 0.0
+    penalties = size * mean_eigenvalue / units**2
+    if features.constant is not None:
+        penalties[0] = 0.0
     ridged = ridge_cholesky(cholesky, penalties)
     root = ridged.inverse @ cholesky.lower
     return ridged, np.asarray(root @ root.T)
 
 
-def expected_labels(
-    cholesky: VerifiedCholesky, features: FeatureMap, *, explained: float, mean: float
-) -> Array:
-    """Return the prior covariance of labels nobody has seen, to decide whether a ridge pays.
+def posterior_error(
+    cholesky: VerifiedCholesky,
+    features: FeatureMap,
+    noise_root: Array,
+    *,
+    explained: float,
+    mean: float,
+) -> float:
+    """Return the expected squared error of a shrunken fit, to decide whether a ridge pays.
 
-    The explained part b is N(0, v0·q0q0ᵀ + τ·(BBᵀ)^½), B the columns without the mean: between
-    coefficients of one size, BBᵀ, and directions of one size, I. `explained` and `mean` are sums of
-    squares over all rows: of what columns explain, and of the mean. No label is read.
+    The fit is the posterior mean of b under noise K·Kᵀ. The prior, for labels nobody has seen, is
+    N(0, v0·q0q0ᵀ + τ·(BBᵀ)^½), B the columns without the mean: between coefficients of one size,
+    BBᵀ, and directions of one size, I. `explained` and `mean` are sums of squares over all rows:
+    of what columns explain, and of the mean. No label is read.
     """
-    first = _constants(features)
-    vectors, values, _ = np.linalg.svd(_slopes(cholesky, features), full_matrices=False)
+    slopes, _ = _slopes(cholesky, features)
+    vectors, values, _ = np.linalg.svd(slopes, full_matrices=False)
     size = explained / values.sum() if values.any() else 0.0
-    covariance = np.zeros((cholesky.rank, cholesky.rank))
-    covariance[first:, first:] = (vectors * (size * values)) @ vectors.T
-    covariance[:first, :first] = mean
-    return covariance
-
-
-def posterior_error(prior: Array, root: Array) -> float:
-    """Return the expected error of the posterior mean for noise of covariance root·rootᵀ."""
-    noise = root @ root.T
+    first = cholesky.rank - len(slopes)
+    prior = np.zeros((cholesky.rank, cholesky.rank))
+    prior[first:, first:] = (vectors * (size * values)) @ vectors.T
+    prior[:first, :first] = mean
+    noise = noise_root @ noise_root.T
     return float((noise * np.linalg.solve(prior + noise, prior)).sum())
 
 
-def _constants(features: FeatureMap) -> int:
-    """Return 1 if the first column is the constant (and the first direction the mean's), else 0."""
-    return int(features.constant is not None)
+def _slopes(cholesky: VerifiedCholesky, features: FeatureMap) -> tuple[Array, Array]:
+    """Return B, and the design value of one scaled code of every column.
 
-
-def _units(cholesky: VerifiedCholesky, features: FeatureMap) -> Array:
-    """Return the design value of one scaled code of every column."""
-    return np.asarray(np.ldexp(features.kept_scales, cholesky.exponents))
-
-
-def _slopes(cholesky: VerifiedCholesky, features: FeatureMap) -> Array:
-    """Return B: R in the units of the map, less the constant and the mean."""
-    first = _constants(features)
-    return np.asarray((cholesky.lower.T * _units(cholesky, features))[first:, first:])
+    B is R in the units of the map, less the constant and the mean: if there is a constant, it is
+    the first column, and the first direction is the mean's.
+    """
+    units = np.ldexp(features.kept_scales, cholesky.exponents)
+    first = int(features.constant is not None)
+    return np.asarray((cholesky.lower.T * units)[first:, first:]), np.asarray(units)

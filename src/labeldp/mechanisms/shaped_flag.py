@@ -31,7 +31,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.arrow_util import arrow_numbers, column_numbers
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive
-from labeldp.exact.cholesky import LARGE, ROUNDOFF, verified_cholesky
+from labeldp.exact.cholesky import LARGE, ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
@@ -65,7 +65,6 @@ from labeldp.mechanisms.noise_claim import (
 from labeldp.mechanisms.noise_shape import (
     FULL_COLUMNS,
     NoiseCovariance,
-    expected_labels,
     optimize_noise_shape,
     posterior_error,
 )
@@ -79,6 +78,7 @@ from labeldp.mechanisms.options import (
     ShapedFlagOptions,
 )
 from labeldp.mechanisms.residual_floor import measure_residual
+from labeldp.passes.accumulator import Accumulator
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import FloorOutcome, Person
 from labeldp.release.label_model import SumLabels
@@ -97,9 +97,8 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Reals = NDArray[np.float64]
+Request = PlanRequest[ShapedFlagOptions]
 WEIGHTS = file_name("weights")
-
-# ---- claim
 
 _UP = 1 + 2.0**-50
 _SHAPE_FIELDS = (
@@ -193,50 +192,16 @@ class ShapedFlagClaim(NoiseClaim):
         return self.noise_std
 
     def to_json(self) -> Document:
-        norm = (
-            "norm over all rows"
-            if self.person is None
-            else "sum of norms over the rows of a person"
-        )
+        rows = "over all rows" if self.person is None else "over the rows of a person"
+        norm = "norm" if self.person is None else "sum of norms"
         basis = (
-            f"{self.noise.basis} with public weights; their largest {norm} is certified, "
+            f"{self.noise.basis} with public weights; their largest {norm} {rows} is certified, "
             "and nothing is assumed of the labels"
         )
-        return {
-            **self.noise_json(basis, bag_size=self.rows, rank=self.bags),
-            "shape": {
-                name: getattr(self, name)
-                for name in _SHAPE_FIELDS
-                if name != "ridge" or self.ridge  # left out if there is none
-            },
-        }
-
-
-# ---- a shape at a budget (steps 2, 3, 5)
-
-
-def find_noise_shape(
-    design: DesignSummary, source: Source, engine: Engine, ridge: float
-) -> NoiseCovariance:
-    """Search the weights C that add least noise to a fit, in a few passes over the features.
-
-    The result depends on features alone and is kept in the design summary, because plans at other
-    budgets use the same. No guarantee rests on the search: L is measured on the C that is found.
-    """
-    if ridge in design.noise_shapes:
-        return design.noise_shapes[ridge]
-    with ExitStack() as working:  # between passes a bar without an end shows that work goes on
-
-        def scan_rows(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
-            working.close()
-            scan = RowNormScan(design.features, weights, keep=keep, spare=spare, floor=floor)
-            norms = engine.run_pass("rows against the shape", source, scan)
-            working.enter_context(engine.progress("shape", None))
-            return norms
-
-        shape = optimize_noise_shape(design.factor, design.features, scan_rows, ridge)
-    design.noise_shapes[ridge] = shape
-    return shape
+        shape = {name: getattr(self, name) for name in _SHAPE_FIELDS}
+        if not self.ridge:
+            del shape["ridge"]
+        return {**self.noise_json(basis, bag_size=self.rows, rank=self.bags), "shape": shape}
 
 
 @dataclass(frozen=True)
@@ -256,47 +221,45 @@ class PricedShape:
         """What noise adds to the mean squared error of least-squares predictions."""
         return self.claim.excess / self.claim.rows
 
-    @property
-    def added_mse_default_fit(self) -> float:
-        """What noise adds to predictions of the default fit, which shrinks them."""
-        # A ridge is chosen for labels as the prior of the fit expects them.
-        return self.expected_ms if self.shape.ridge else self.evenly_ms
-
     @cached_property
     def evenly_ms(self) -> float:
         """What noise adds to shrunken predictions if what is explained is spread evenly."""
+        # In whitened coordinates the first direction is the mean's if there is an intercept.
+        root, claim, first = self.root, self.claim, int(self.claim.intercept)
+        size = claim.excess / np.square(root).sum()
+        scaled = root * np.sqrt(size)
         with threadpool_limits(1, "blas"):  # the last digits of LAPACK follow its threads
-            return shrunken_error(self.root, self.claim, self.explained_ms)
+            if len(root) < LARGE:
+                slopes = np.square(np.linalg.svd(scaled[first:], compute_uv=False))
+            else:  # a tenth of the work, and digits enough for a forecast
+                slopes = size * np.linalg.eigvalsh((root @ root.T)[first:, first:]).clip(0.0)
+        return shrunken_ms(
+            slopes.tolist(),
+            float(np.square(scaled[:first]).sum()),
+            rows=claim.rows,
+            width=claim.width,
+            explained=self.explained_ms,
+        )
 
     @cached_property
     def expected_ms(self) -> float:
         """The same if what is explained follows the prior of the fit, which favours columns."""
         claim, design = self.claim, self.design
-        explained, mean = claim.rows * self.explained_ms, claim.rows * claim.width**2 / 12
         with threadpool_limits(1, "blas"):
-            prior = expected_labels(design.factor, design.features, explained=explained, mean=mean)
-            return posterior_error(prior, claim.noise_std * self.root) / claim.rows
-
-
-def shrunken_error(root: Reals, claim: ShapedFlagClaim, explained: float) -> float:
-    """Return what noise of covariance ∝ K·Kᵀ adds to the mean square of shrunken predictions."""
-    # In whitened coordinates the first direction is the mean's if there is an intercept.
-    first, size = int(claim.intercept), claim.excess / np.square(root).sum()
-    scaled = root * np.sqrt(size)
-    if len(root) < LARGE:
-        slopes = np.square(np.linalg.svd(scaled[first:], compute_uv=False))
-    else:  # a tenth of the work, and digits enough for a forecast
-        slopes = size * np.linalg.eigvalsh((root @ root.T)[first:, first:]).clip(0.0)
-    mean, width = float(np.square(scaled[:first]).sum()), claim.width
-    return shrunken_ms(slopes.tolist(), mean, rows=claim.rows, width=width, explained=explained)
+            error = posterior_error(
+                design.factor,
+                design.features,
+                claim.noise_std * self.root,
+                explained=claim.rows * self.explained_ms,
+                mean=claim.rows * claim.width**2 / 12,
+            )
+        return error / claim.rows
 
 
 def _twelve_digits(value: float) -> float:
     """Round to twelve digits: more would follow the machine's rounding."""
     return float(f"{value:.12g}")
 
-
-# ---- mechanism
 
 RIDGES = (0.1, 1.0)
 """Tried where shrinkage drops much of the noise."""
@@ -317,15 +280,17 @@ class ShapedFlag(Mechanism):
 
     Plan (features only)
         1. summarize the design: exact XᵀX and its verified Cholesky factor     -> summarize_design
-        2. search the C whose noise adds least to the predictions of the fit     -> find_noise_shape
-        3. bound L = max ‖C x_i‖ over all rows, or over persons max Σ‖C x_i‖     -> _sensitivity
-        4. choose the noise law and split the budget between t and the residual  -> choose_noise
-        5. compute the noise that the budget asks for, and forecast the error    -> _price
-        6. use a ridge in the search where shrunken predictions gain by it       -> _choose_shape
+        2. search the C whose noise adds least to the predictions of the fit    -> _find_shape
+        3. bound L = max ‖C x_i‖ over all rows, or over persons max Σ‖C x_i‖    -> _sensitivity
+        4. choose the noise law and split the budget between t and the residual -> _price
+        5. compute the noise that the budget asks for, and forecast the error   -> _price
+        6. use a ridge in the search where shrunken predictions gain by it      -> _choose_shape
     Run (one pass over features and labels)
-        7. exact XᵀX and Xᵀy, and L once more, of the very rows that are summed  -> run
-        8. publish the root of the residual sum of squares with noise            -> residual_root
-        9. publish t = C·Xᵀy + noise, exactly rounded to a public grid           -> aggregate_labels
+        7. sum XᵀX and Xᵀy exactly, and measure L again on the very rows that are summed
+                                                                          -> run_pass_with_lengths
+        8. draw the root of the residual sum of squares with noise              -> residual_root
+        9. draw t = C·Xᵀy + noise, exactly rounded to a public grid             -> aggregate_labels
+    Labels enter in step 7 and leave in steps 8 and 9 alone; all noise is drawn there.
     """
 
     name = "shaped-flag"
@@ -341,11 +306,7 @@ class ShapedFlag(Mechanism):
     # ---- planning
 
     def plan(
-        self,
-        request: PlanRequest[ShapedFlagOptions],
-        design: DesignSummary,
-        source: Source,
-        engine: Engine,
+        self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Choose weights and noise from the features; no label is read."""
         self.check_request(request, source)
@@ -355,7 +316,9 @@ class ShapedFlag(Mechanism):
         claim, options = best.claim, request.options
         forecast = claim.forecast(options.residual(claim.width), options.residual_source)
         with engine.progress("forecast", None):
-            forecast = replace(forecast, added_mse_default_fit=best.added_mse_default_fit)
+            # A ridge is chosen for labels as the prior of the fit expects them.
+            default_fit = best.expected_ms if best.shape.ridge else best.evenly_ms
+        forecast = replace(forecast, added_mse_default_fit=default_fit)
         if best is not plain:
             # Plans are compared by the error of least squares. A ridge trades it for that of
             # shrunken fits, so such a plan counts as the plain one less the share it saves there.
@@ -374,16 +337,12 @@ class ShapedFlag(Mechanism):
         )
 
     def _choose_shape(
-        self,
-        request: PlanRequest[ShapedFlagOptions],
-        design: DesignSummary,
-        source: Source,
-        engine: Engine,
+        self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> tuple[PricedShape, PricedShape]:
-        """Return the shape to use and the one without a ridge (steps 2 to 6)."""
+        """Return the shape to use and the one without a ridge (step 6)."""
 
         def priced(ridge: float) -> PricedShape:
-            shape = find_noise_shape(design, source, engine, ridge)
+            shape = self._find_shape(design, source, engine, ridge)
             return self._price(request, design, shape, source, engine)
 
         asked, many_columns = request.options.shape_ridge, design.factor.rank > FULL_COLUMNS
@@ -392,20 +351,44 @@ class ShapedFlag(Mechanism):
         plain = priced(0.0)
         if asked is not None:
             return (priced(asked) if asked else plain), plain
-        if many_columns or plain.added_mse_default_fit > _SHRINKAGE_DROPS * plain.added_mse:
+        if many_columns or plain.evenly_ms > _SHRINKAGE_DROPS * plain.added_mse:
             return plain, plain
         best = min(map(priced, RIDGES), key=lambda each: each.expected_ms)
         return (best if best.expected_ms <= _RIDGE_PAYS * plain.expected_ms else plain), plain
 
+    def _find_shape(
+        self, design: DesignSummary, source: Source, engine: Engine, ridge: float
+    ) -> NoiseCovariance:
+        """Search the C that adds least noise to a fit, in a few passes over features (step 2).
+
+        The result depends on features alone and is kept in the design summary, because plans at
+        other budgets use the same. No guarantee rests on the search: L is measured on the C that
+        is found.
+        """
+        if ridge in design.noise_shapes:
+            return design.noise_shapes[ridge]
+        with ExitStack() as working:  # between passes a bar without an end shows that work goes on
+
+            def scan_rows(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
+                working.close()
+                scan = RowNormScan(design.features, weights, keep=keep, spare=spare, floor=floor)
+                norms: RowNorms = engine.run_pass("rows against the shape", source, scan)
+                working.enter_context(engine.progress("shape", None))
+                return norms
+
+            shape = optimize_noise_shape(design.factor, design.features, scan_rows, ridge)
+        design.noise_shapes[ridge] = shape
+        return shape
+
     def _price(
         self,
-        request: PlanRequest[ShapedFlagOptions],
+        request: Request,
         design: DesignSummary,
         shape: NoiseCovariance,
         source: Source,
         engine: Engine,
     ) -> PricedShape:
-        """Compute the noise that the budget asks of a shape (step 5)."""
+        """Compute the noise that the budget asks of a shape (steps 4 and 5)."""
         options, columns, width = request.options, design.factor.rank, design.facts.width
         budget = request.epsilon, request.delta, options.residual_share
         noise = choose_noise(options.noise, *budget, columns)
@@ -495,26 +478,22 @@ class ShapedFlag(Mechanism):
             claim.intercept is (features.constant is not None),
         )
         randomness.spend()
-        # The pass that sums labels also measures ‖C x_i‖ of the very rows that it sums: the
-        # guarantee rests on no earlier pass. Rows that stayed in memory keep their norms.
-        lengths = LengthCheck(claim, features, weights)
-        gram, moments, norms = engine.run_pass(
-            "label sums",
-            source,
-            GramAccumulator(features),
-            LabelCrossProducts(features, labels),
-            lengths.accumulator(),
+        sums = GramAccumulator(features), LabelCrossProducts(features, labels)
+        (gram, moments), problem = run_pass_with_lengths(
+            claim, features, weights, source, engine, *sums
         )
         plan.check_feature_sums(gram.digest())
-        if lengths.problem(norms, source, engine):
+        if problem is not None:
             raise PlanError(OTHER_FEATURES)
+        # Labels are summed. They leave through the following draws alone.
         root = None
         if claim.residual_noise_std is not None:
-            root = residual_root(claim, exact_residual(plan, gram, moments), labels, randomness)
+            residual = ExactLeastSquares(plan.factor_of(gram, saturated=True), moments)
+            root = residual_root(claim, residual, labels, randomness)
         grid = rounded_noise.grid_for(claim.noise_std)
         drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
-        schema = aggregate_schema(features, source.label or "label")
         # Z = C·XᵀX in the feature map's scales: features only, so no noise is needed.
+        schema = aggregate_schema(features, source.label or "label")
         exact = gram.exact(weights.kept).astype(np.float64)
         batch = aggregate_batch(schema, weights.matrix @ exact * features.kept_scales, drawn)
         columns = [arrow_numbers(column) for column in weights.matrix.T]
@@ -673,15 +652,14 @@ class ShapedFlag(Mechanism):
         """Compare rows, sums and L with the table's, in one pass."""
         features = release.features
         claim, weights = self.claim_from_json(release.certificate), published_weights(release)
-        lengths = LengthCheck(claim, features, weights)
-        gram, norms = engine.run_pass(
-            "feature sums", source, GramAccumulator(features), lengths.accumulator()
+        (gram,), too_long = run_pass_with_lengths(
+            claim, features, weights, source, engine, GramAccumulator(features)
         )
         if (problem := other_table(release, gram)) is not None:
             yield problem
             return
-        if (problem := lengths.problem(norms, source, engine)) is not None:
-            yield problem
+        if too_long is not None:
+            yield too_long
         # Z = C·XᵀX for the table's XᵀX, up to rounding.
         exact = gram.exact(weights.kept).astype(np.float64)
         rounding = 4 * (weights.rank + 8) * ROUNDOFF * (np.abs(weights.matrix) @ np.abs(exact))
@@ -722,48 +700,37 @@ class ShapedFlag(Mechanism):
 # ---- the steps of a run
 
 
-@dataclass(frozen=True)
-class LengthCheck:
-    """Measures what a claim's `length` bounds: an accumulator for one pass, and its verdict."""
+def run_pass_with_lengths(
+    claim: ShapedFlagClaim,
+    features: FeatureMap,
+    weights: Weights,
+    source: Source,
+    engine: Engine,
+    *sums: Accumulator[Any],
+) -> tuple[list[Any], str | None]:
+    """Return sums over all rows, and where the rows exceed what `claim.length` says (step 7).
 
-    claim: ShapedFlagClaim
-    features: FeatureMap
-    weights: Weights
-
-    def accumulator(self) -> RowNormScan | PersonScan:
-        """Return what measures the rows of a pass."""
-        kind = RowNormScan if self.claim.person is None else PersonScan
-        return kind(self.features, self.weights)
-
-    def problem(self, norms: Any, source: Source, engine: Engine) -> str | None:
-        """Return where the pass exceeds the claim; many persons take further passes."""
-        claim, says = self.claim, "the certificate says {:.6g} at most"
-        if claim.person is None:
-            if norms.is_within(claim.length):
-                return None
-            norm = math.sqrt(norms.maximum)
-            return f"a row's weights have the norm {norm:.6g}, {says.format(claim.length)}"
-        scan = PersonScan(self.features, self.weights)
-        largest = largest_person_norms(
-            scan, lambda each: engine.run_pass("persons", source, each), norms
-        )
-        if largest.rows > claim.person.rows:
-            return f"a person has {largest.rows} rows, {says.format(claim.person.rows)}"
-        if largest.length > claim.length:
-            return f"a person's weights add up to {largest.length:.6g}, {says.format(claim.length)}"
-        return None
-
-
-def exact_residual(
-    plan: MechanismPlan, gram: FeatureGram, moments: LabelMoments
-) -> ExactLeastSquares:
-    """Return the exact residual of the labels, with the plan's factor if it still has it."""
-    factor = plan.factor
-    if factor is None or factor.kept != plan.features.kept_columns or not factor.is_of(gram):
-        factor = verified_cholesky(gram, plan.features, saturated=True)
-        if factor.kept != plan.features.kept_columns:
-            raise PlanError(OTHER_FEATURES)
-    return ExactLeastSquares(factor, moments)
+    ‖C x_i‖ is measured in the very pass that sums the rows: the guarantee rests on no earlier
+    pass, which may have seen another table. Only many persons take further passes.
+    """
+    run_pass: Any = engine.run_pass
+    says = "the certificate says {:.6g} at most"
+    if claim.person is None:
+        *results, norms = run_pass("sums and norms", source, *sums, RowNormScan(features, weights))
+        if norms.is_within(claim.length):
+            return results, None
+        norm = math.sqrt(norms.maximum)
+        return results, f"a row's weights have the norm {norm:.6g}, {says.format(claim.length)}"
+    scan = PersonScan(features, weights)
+    *results, persons = run_pass("sums and norms", source, *sums, scan)
+    largest = largest_person_norms(scan, lambda each: run_pass("persons", source, each), persons)
+    problem = None
+    if largest.rows > claim.person.rows:
+        problem = f"a person has {largest.rows} rows, {says.format(claim.person.rows)}"
+    elif largest.length > claim.length:
+        total = f"{largest.length:.6g}"
+        problem = f"a person's weights add up to {total}, {says.format(claim.length)}"
+    return results, problem
 
 
 def residual_root(
