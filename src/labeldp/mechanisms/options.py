@@ -47,16 +47,23 @@ NOISE_LAWS = (AUTO, GAUSSIAN, RADIAL)
 RESIDUAL_SHARE = 0.05
 
 
-def convert(options: Any, to: Callable[[str, Any], Any], *names: str) -> None:
-    """Make plain Python values of fields that are set; users pass NumPy numbers too."""
-    for name, value in given(options, *names).items():
-        object.__setattr__(options, name, to(name, value))
+def convert(options: Any, **converters: Callable[[str, Any], Any]) -> None:
+    """Check the fields that are set and make plain Python values of them (of NumPy's, say)."""
+    for name, to in converters.items():
+        if (value := getattr(options, name)) is not None:
+            object.__setattr__(options, name, to(name, value))
 
 
-def given(options: Any, *names: str) -> dict[str, Any]:
-    """Return the fields of these names that are not None."""
-    values = {name: getattr(options, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+def _count(name: str, value: Any) -> int:
+    number = to_int(name, value)
+    at_least(1, **{name: number})
+    return number
+
+
+def _positive(name: str, value: Any) -> float:
+    number = to_float(name, value)
+    positive(**{name: number})
+    return number
 
 
 def names(kind: Any) -> tuple[str, ...]:
@@ -88,14 +95,12 @@ class Encoding:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        convert(self, to_int, "min_count", "interaction_columns")
-        convert(self, to_bool, "intercept", "standardise", "indicators", "strict")
-        convert(self, to_str_tuple, "log", "interactions")
-        convert(self, to_str, "basis", "formula")
-        convert(self, to_float, "max_leverage")
-        convert(self, _to_end_shares, "winsor")
-        at_least(1, interaction_columns=self.interaction_columns)
-        in_range(0, 1, **given(self, "max_leverage"))
+        convert(self, intercept=to_bool, standardise=to_bool, indicators=to_bool, strict=to_bool)
+        convert(self, log=to_str_tuple, interactions=to_str_tuple, basis=to_str, formula=to_str)
+        convert(self, min_count=to_int, interaction_columns=_count, max_leverage=to_float)
+        convert(self, winsor=_to_end_shares)
+        if self.max_leverage is not None:
+            in_range(0, 1, max_leverage=self.max_leverage)
         if self.formula is not None:
             for name in ("intercept", "log", "basis", "interactions"):
                 if getattr(self, name) != getattr(Encoding, name):
@@ -119,18 +124,17 @@ def _to_end_shares(name: str, value: Any) -> float | dict[str, float]:
     return one
 
 
-# ---- options of the mechanisms
+# ---- options of the mechanisms: they inherit from one another
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastOptions:
-    """An option of every mechanism; options of mechanisms inherit from it, and from one another."""
+    """An option of every mechanism."""
 
     residual_guess: float | None = None
 
     def __post_init__(self) -> None:
-        convert(self, to_float, "residual_guess")
-        positive(**given(self, "residual_guess"))
+        convert(self, residual_guess=_positive)
 
     def residual(self, width: float) -> float:
         """Return the residual mean square to plan with: the guess, or (range/10)²."""
@@ -154,10 +158,7 @@ class AggregateOptions(ForecastOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_int, "bags")
-        convert(self, to_float, "max_megabytes")
-        at_least(1, **given(self, "bags"))
-        positive(**given(self, "max_megabytes"))
+        convert(self, bags=_count, max_megabytes=_positive)
 
     def megabytes(self, values: int | None = None) -> float:
         """Return the size limit; by default one byte for each value of the table."""
@@ -182,9 +183,7 @@ class FloorOptions(AggregateOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_str, "floor")
-        convert(self, to_float, "residual_ms")
-        positive(**given(self, "residual_ms"))
+        convert(self, floor=to_str, residual_ms=_positive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,10 +196,8 @@ class BagOptions(AggregateOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_int, "bag_size", "bag_seed")
-        convert(self, to_bool, "over_draw")
-        at_least(1, **given(self, "bag_size"))
-        at_least(0, **given(self, "bag_seed"))
+        convert(self, bag_size=_count, over_draw=to_bool, bag_seed=to_int)
+        at_least(0, bag_seed=self.bag_seed or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +208,7 @@ class WtdFlagOptions(FloorOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_bool, "compact")
+        convert(self, compact=to_bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,19 +221,19 @@ class ShapedFlagOptions(ForecastOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_float, "residual_share", "shape_ridge")
-        _check_residual_share(self.residual_share)
-        one_of("noise", self.noise, NOISE_LAWS)
+        convert(self, residual_share=to_float, shape_ridge=to_float)
+        _check_sum_noise(self.residual_share, self.noise)
         if self.shape_ridge is not None and not 0 <= self.shape_ridge <= 1e6:
             raise InputError(f"`shape_ridge` must lie between 0 and 1e6, not {self.shape_ridge:g}")
 
 
-def _check_residual_share(residual_share: float) -> None:
+def _check_sum_noise(residual_share: float, noise: str) -> None:
     # With a smaller share than this the residual would drown in its noise.
     if residual_share and not 1e-12 <= residual_share <= 0.9:
         raise InputError(
             f"`residual_share` must be 0 or lie between 1e-12 and 0.9, not {residual_share:g}"
         )
+    one_of("noise", noise, NOISE_LAWS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +244,7 @@ class NoisyRowsOptions(ForecastOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_bool, "with_features")
+        convert(self, with_features=to_bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,8 +255,7 @@ class SampledWtdFlagOptions(BagOptions, FloorOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_float, "min_eigenvalue")
-        positive(**given(self, "min_eigenvalue"))
+        convert(self, min_eigenvalue=_positive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,9 +268,7 @@ class SampledNoisyWtdLagOptions(BagOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        convert(self, to_float, "noise_std", "noisy_fraction")
-        convert(self, to_str, "noisy_column")
-        positive(**given(self, "noise_std"))
+        convert(self, noise_std=_positive, noisy_fraction=to_float, noisy_column=to_str)
 
 
 # ---- requests
@@ -356,16 +350,14 @@ class AccountQuestion:
     def __post_init__(self) -> None:
         ordered(*self.label_range, name="label_range")
         check_budget(self.epsilon, self.delta)
-        checked = (
-            "rows", "residual_ms", "bags", "bag_size", "max_leverage", "leverage_factor",
-            "feature_bound", "min_eigenvalue", "noisy_fraction", "noise_std",
-        )  # fmt: skip
-        positive(**given(self, *checked))
-        at_least(1, **given(self, "features", "person_rows"))
-        if self.residual_share is not None:
-            _check_residual_share(self.residual_share)
-        if self.noise is not None:
-            one_of("noise", self.noise, NOISE_LAWS)
+        _check_sum_noise(self.residual_share or 0.0, self.noise or AUTO)
+        other = (*COMMON_ACCOUNT_FIELDS[1:], "residual_share", "noise")
+        values = {name: getattr(self, name) for name in names(self) if name not in other}
+        for name, value in values.items():
+            if value is not None and name in ("features", "person_rows"):
+                at_least(1, **{name: value})
+            elif value is not None:
+                positive(**{name: value})
 
     @property
     def budget(self) -> tuple[float, float]:
