@@ -109,7 +109,6 @@ def has_options(mechanism: Mechanism, choices: Choices) -> bool:
 # ---- comparison
 
 TRIALS = 10
-_BLOCK_ROWS = 32_768
 _SEED = 20_240
 
 
@@ -254,7 +253,7 @@ def simulated_mse(
     scales = features.kept_scales
     rows = BagRows(features, simulation.draw).read(source, engine)
     parts, gram = [], np.zeros((len(scales), len(scales)))
-    for bags, block in rows.blocks(max(1, _BLOCK_ROWS // size)):
+    for bags, block in rows.blocks():
         dense = features.integers(block) * scales
         gram += dense.T @ dense
         shaped = dense.reshape(-1, size, len(scales))

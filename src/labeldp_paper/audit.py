@@ -537,8 +537,8 @@ class SampledWtdFlagDataset(FloorDataset):
         self._plan, self._claim, features = plan, self._checked(plan), plan.features
         bag_rows = BagRows(features, self._claim.draw)
         values = bag_rows.read_labelled(source, engine)
-        self._bags = LabelledBags(self._claim, features, plan.labels, bag_rows, values)
-        self._residuals = self._bags.smallest(engine)
+        self._bags = LabelledBags(self._claim.facts, plan.labels, bag_rows, values, engine)
+        self._residuals = self._bags.smallest()
         slopes, roots = [], []
         for bag in range(self._claim.bags):
             design = features.integers(bag_rows.bag(bag))

@@ -17,10 +17,7 @@ from labeldp.exact import stacked
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.stacked import BagFits
 from labeldp.features.fit import fit_features
-from labeldp.mechanisms import (
-    sampled_wtd_flag as bagwise,
-    sampled_wtd_flag as run,
-)
+from labeldp.mechanisms import bags as bags_module, sampled_wtd_flag as run
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
 from labeldp.sampling.streams import Randomness, public_stream, words
 from tests.mechanisms.cases import SAMPLED
@@ -86,7 +83,7 @@ def test_bags_that_stand_alone_within_a_block_are_released_as_in_a_stack(
     """Several of them in each of several blocks: every one with its own rows and labels."""
     _, expected = released(ordinary(), (24, 30), floor="added")
     monkeypatch.setattr(stacked, "MOST_BAG_COLUMNS", 0)
-    monkeypatch.setattr(bagwise, "bags_at_once", lambda *_: 7)
+    monkeypatch.setattr(bags_module, "bags_at_once", lambda *_: 7)
     _, release = released(ordinary(), (24, 30), floor="added")
     assert release.labels == pytest.approx(expected.labels, rel=1e-9)
     np.testing.assert_allclose(release.design, expected.design, rtol=1e-9, atol=1e-9)

@@ -22,7 +22,6 @@ from labeldp.mechanisms.bags import (
     Draw,
     check_members,
     fresh_draw,
-    members_table,
 )
 from labeldp.mechanisms.options import BagOptions
 from labeldp.mechanisms.sampled_noisy_wtd_lag import (
@@ -76,12 +75,12 @@ def test_over_the_draw_delta_is_below_the_chance_of_a_bag() -> None:
 
 def test_bags_of_a_table_are_those_of_the_seed() -> None:
     draw = drawn(100, 6, 4)
-    held = members_table(draw)
+    held = draw.table()
     assert held["bag"].to_pylist() == [bag for bag in range(6) for _ in range(4)]
     assert not list(check_members(held, draw))
     told = ["bags.parquet does not hold the bags that the certificate's seed gives"]
     assert list(check_members(held.slice(1), draw)) == told
-    assert list(check_members(members_table(drawn(100, 6, 4, 8)), draw)) == told
+    assert list(check_members(drawn(100, 6, 4, 8).table(), draw)) == told
     wild = Draw(100, 6, 4, f"{7:064x}", True, False)
     assert list(check_members(held, wild)) == [
         "certificate: draw.seed was not drawn at random, whatever draw.random says"
@@ -92,14 +91,15 @@ def test_bags_of_a_table_are_those_of_the_seed() -> None:
 # --- rows of bags --------------------------------------------------------------------------
 
 
-def test_blocks_of_bags_are_the_bags_in_their_order() -> None:
+def test_blocks_of_bags_are_the_bags_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, draw = source(400), drawn(400, 7, 5)
     features = small_plan(SAMPLED, rows, bags=7, bag_size=32).features
     held = BagRows(features, draw).read(rows, LocalEngine(1))
     heights = table(400)["height"].to_numpy()
     assert np.array_equal(held.wanted, np.sort(draw.members, axis=None))
     for bags in (1, 3, 7, 100):
-        parts = list(held.blocks(bags))
+        monkeypatch.setattr(module, "bags_at_once", lambda _features, _size, at=bags: at)
+        parts = list(held.blocks())
         assert [part.start for part, _ in parts] == list(range(0, 7, bags))
         assert parts[-1][0].stop == 7
         numbers = np.concatenate([encoded.numbers for _, encoded in parts])

@@ -157,9 +157,9 @@ def test_quantiles_of_shaped_noise_are_those_of_its_law(law: str) -> None:
 def test_realised_accounting_and_theorem_2_go_with_what_they_need(plans: dict[str, Plan]) -> None:
     noisy, sampled = (copy.deepcopy(plans[name].claim.to_json()) for name in (NOISY, SAMPLED))
     for change, words in (
-        ({"mu": None}, "the accountant exact, and no other, has a mu"),
-        ({"column": "c"}, "noisy rows follow from a fraction or from a column"),
-        ({"fraction": None}, "noisy rows follow from a fraction or from a column"),
+        ({"mu": None}, "the accountant, mu and noisy rows do not go together"),
+        ({"column": "c"}, "the accountant, mu and noisy rows do not go together"),
+        ({"fraction": None}, "the accountant, mu and noisy rows do not go together"),
     ):
         with pytest.raises(ValueError, match=words):
             read_claim(noisy | {"noise": noisy["noise"] | change})

@@ -53,14 +53,6 @@ def test_at_the_noise_of_a_size_half_of_the_bags_pass_at_once(fraction: float) -
     assert noisy.realised_std(1, 2.0**-40, 3.0, 0.5) == math.inf
 
 
-def test_sizes_of_bags_are_powers_of_two_that_leave_enough_bags() -> None:
-    assert list(noisy.candidate_sizes(100, 10)) == [2, 4, 8]
-    assert list(noisy.candidate_sizes(100, 25)) == [2, 4]
-    assert list(noisy.candidate_sizes(100, 26)) == [2]
-    assert list(noisy.candidate_sizes(100, 51)) == []
-    assert list(noisy.candidate_sizes(10**9, 1))[-1] == 16384
-
-
 # --- sums of all rows ----------------------------------------------------------------------
 
 

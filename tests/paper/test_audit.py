@@ -246,7 +246,7 @@ def test_a_leverage_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch
         return replace(facts, max_leverage=0.8 * (facts.max_leverage or 1.0))
 
     monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.bag_facts", smaller)
-    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.LabelledBags._check_facts", ignored)
+    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.BagBlock.check", ignored)
     found = tried(table(2000).select(["height", "label"]), seconds=0.2, **SKETCHED)
     assert "worst neighbour" in failed(found)
     assert found.worst["moves"] == pytest.approx(found.worst["priced"] / 0.8, rel=1e-6)

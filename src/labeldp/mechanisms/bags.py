@@ -27,6 +27,7 @@ from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_prob
 from labeldp.accounting.theorems import Answer
 from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, PlanError
+from labeldp.exact.stacked import bags_at_once
 from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.options import AccountQuestion, BagOptions
@@ -64,7 +65,7 @@ class Draw:
     """The guarantee is over the draw (theory §4), not given the bags."""
 
     def __post_init__(self) -> None:
-        inclusion_probability(self.rows, self.bags, self.bag_size)
+        inclusion_probability(self.rows, self.bags, self.bag_size)  # refuses more rows than exist
         if self.bags * self.bag_size > MOST_MEMBERS:
             raise InputError(
                 f"{self.bags:,} bags of {self.bag_size:,} rows are too many to hold; "
@@ -99,6 +100,11 @@ class Draw:
         sample = distinct(self.stream("bags"), self.rows, self.bags * self.bag_size)
         return sample.reshape(self.bags, self.bag_size)
 
+    def table(self) -> pa.Table:
+        """Return the bags as (bag, row) pairs, bag by bag."""
+        bag = np.repeat(np.arange(self.bags, dtype=np.int32), self.bag_size)
+        return pa.table([bag, self.members.reshape(-1)], schema=MEMBERS)
+
     def stream(self, purpose: str) -> np.random.Generator:
         """Return a public random stream of this draw."""
         return public_stream(self.seed, purpose)
@@ -120,14 +126,11 @@ class Draw:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Draw:
         """Return the draw of a plan or certificate."""
-        draw = document["draw"]
+        draw, names = document["draw"], ("rows", "bags", "bag_size")
+        numbers = {name: int(document[name]) for name in names}
+        over_draw = draw["guarantee"] == "over-draw"
         return cls(
-            int(document["rows"]),
-            int(document["bags"]),
-            int(document["bag_size"]),
-            str(draw["seed"]),
-            bool(draw["random"]),
-            draw["guarantee"] == "over-draw",
+            **numbers, seed=str(draw["seed"]), random=bool(draw["random"]), over_draw=over_draw
         )
 
 
@@ -178,7 +181,7 @@ class BagRows:
     """The encoded features of the rows in bags."""
 
     def __init__(self, features: FeatureMap, draw: Draw) -> None:
-        self._draw, self._features = draw, features
+        self.features, self.draw = features, draw
         order = np.argsort(draw.members, axis=None)
         self.wanted = draw.members.reshape(-1)[order]
         self._place = np.empty_like(order)  # of the rows of bags, bag by bag, among `wanted`
@@ -186,45 +189,39 @@ class BagRows:
 
     def read(self, source: Source, engine: Engine) -> BagRows:
         """Read the features in one pass; labels are not read."""
-        self._read(source, engine, ChosenRows(self._features, self.wanted))
+        self._read(source, engine, ChosenRows(self.features, self.wanted))
         return self
 
     def read_labelled(self, source: Source, engine: Engine) -> NDArray[np.float64]:
         """Read the features and return the labels, one line per bag, in one pass."""
-        labels = self._read(source, engine, ChosenRows(self._features, self.wanted, labels=True))
-        return np.asarray(labels[self._place]).reshape(self._draw.members.shape)
+        labels = self._read(source, engine, ChosenRows(self.features, self.wanted, labels=True))
+        return np.asarray(labels[self._place]).reshape(self.draw.members.shape)
 
     def _read(self, source: Source, engine: Engine, rows: ChosenRows) -> NDArray[np.float64]:
         total, self._encoded, labels = engine.run_pass("rows of bags", source, rows)
-        check_rows(self.wanted, total, self._draw.rows)
+        check_rows(self.wanted, total, self.draw.rows)
         return labels
 
     def bag(self, number: int) -> Encoded:
         """Return the rows of one bag."""
-        size = self._draw.bag_size
+        size = self.draw.bag_size
         return self._encoded.take(self._place[number * size : (number + 1) * size])
 
-    def blocks(self, bags: int) -> Iterator[tuple[slice, Encoded]]:
-        """Yield the rows of so many bags at once, with the bags' numbers."""
-        count, size = self._draw.members.shape
-        for start in range(0, count, bags):
-            stop = min(count, start + bags)
-            place = self._place[start * size : stop * size]
-            yield slice(start, stop), self._encoded.take(place)
+    def blocks(self) -> Iterator[tuple[slice, Encoded]]:
+        """Yield the bags' numbers and rows in order, as many at once as suits the processor."""
+        count, size = self.draw.members.shape
+        at_once = bags_at_once(self.features, size)
+        for start in range(0, count, at_once):
+            stop = min(count, start + at_once)
+            yield slice(start, stop), self._encoded.take(self._place[start * size : stop * size])
 
     def digest(self) -> str:
         """Return SHA-256 of rows and features: public, and equal only for the same rows."""
-        hasher = hashlib.sha256(f"{self._draw.rows} {self._draw.members.shape}".encode())
+        hasher = hashlib.sha256(f"{self.draw.rows} {self.draw.members.shape}".encode())
         arrays: list[NDArray[Any]] = [self.wanted, self._encoded.numbers, *self._encoded.categories]
         for array in arrays:
             hasher.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
         return hasher.hexdigest()
-
-
-def members_table(draw: Draw) -> pa.Table:
-    """Return the bags as (bag, row) pairs, bag by bag."""
-    bag = np.repeat(np.arange(draw.bags, dtype=np.int32), draw.bag_size)
-    return pa.table([bag, draw.members.reshape(-1)], schema=MEMBERS)
 
 
 def check_stable_rows(source: Source) -> None:
@@ -247,7 +244,7 @@ def check_members(table: pa.Table, draw: Draw) -> Iterator[str]:
     """Yield where a table of bags is not the one that the certificate's seed gives."""
     if draw.random and not looks_drawn(draw.seed):
         yield "certificate: draw.seed was not drawn at random, whatever draw.random says"
-    if not table.select(["bag", "row"]).equals(members_table(draw)):
+    if not table.select(["bag", "row"]).equals(draw.table()):
         yield f"{BAGS} does not hold the bags that the certificate's seed gives"
 
 
@@ -288,14 +285,6 @@ def account_chance(question: AccountQuestion) -> float | None:
         raise InputError("`bags` needs `bag_size`: the chance of being in a bag depends on both")
     chance = None if size is None else inclusion_probability(question.rows, bags or 1, size)
     return None if bags is None else chance
-
-
-def account_limit(question: AccountQuestion, profile: PrivacyProfile, name: str) -> Answer:
-    """Return the limit of a parameter within the budget, or why there is none."""
-    try:
-        return Answer(calibrate(profile, name, *question.budget))
-    except PlanError as problem:
-        return Answer(None, str(problem))
 
 
 def account_smallest(question: AccountQuestion, answer: Answer) -> dict[str, Any]:

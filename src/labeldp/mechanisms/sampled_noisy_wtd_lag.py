@@ -4,16 +4,6 @@ Bags are m disjoint sets of k rows, drawn from a public seed. The seed also give
 a public normal weight, and says by coins (or a public column says) which rows are noisy. Bag j's
 label is t_j = Σ w·y + N(0, s²·Σ w² over its noisy rows). Features are not aggregated.
 
-Plan (features only)
-    1. choose bag size, number of bags and noise                         -> _choose_sizes
-    2. draw bags, noisy rows and weights from the seed; with the accountant "exact", draw the
-       weights of a bag again while its μ is above the target            -> _draw_bags, draw_weights
-    3. claim the largest μ of the bags, or what every draw keeps          -> _draw_bags
-Run (one pass for the rows of the bags)
-    4. draw the same bags and weights from the seed; check their μ        -> run
-    5. read the labels of the bags' rows                                  -> BagRows.read_labelled
-    6. publish Σ w·y plus noise, exactly rounded                          -> draw_sums
-
 Privacy: bags, weights and noisy rows are public and do not depend on labels. A row is in one bag at
 most. Given the weights, one label moves t_j by at most Δ|w|, and the noise has a public deviation,
 so each bag is a Gaussian mechanism with μ = Δ·max|w|/(s·√Σw²) ("exact", realised). Drawing weights
@@ -39,14 +29,13 @@ from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile
-from labeldp.accounting.theorems import Theorem3
+from labeldp.accounting.theorems import Answer, Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, LabelDPError, PlanError
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.exact.stacked import bags_at_once, stacked_design
-from labeldp.features.feature_map import FeatureMap
+from labeldp.exact.stacked import stacked_design
 from labeldp.mechanisms import bags as bagging
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, SimulationInputs
 from labeldp.mechanisms.base import CONTRADICTION, Mechanism, MechanismPlan, read_schema
@@ -106,14 +95,9 @@ class BagWeights:
         """Return the deviation of each aggregate label, s·√(Σ w² over noisy rows)."""
         return np.asarray(noise_std * np.sqrt(np.square(self.values).sum(axis=1, where=self.noisy)))
 
-    def table(self, draw: Draw) -> pa.Table:
-        """Return (bag, row, weight, noisy), bag by bag."""
-        bag, row = bagging.members_table(draw).columns
-        return pa.table([bag, row, self.values.ravel(), self.noisy.ravel()], schema=WEIGHTED)
-
     @classmethod
     def from_table(cls, table: pa.Table, draw: Draw) -> BagWeights:
-        """Return what `table` wrote, if the bags have their size."""
+        """Return the weights of bags.parquet, if the bags have their size."""
         shape = (draw.bags, draw.bag_size)
         noisy = table.column("noisy").to_numpy(zero_copy_only=False).astype(bool)
         return cls(table.column("weight").to_numpy().reshape(shape), noisy.reshape(shape))
@@ -210,21 +194,21 @@ class SampledNoisyWtdLagClaim(Claim):
     """No bag that was drawn has more (over the draw: no draw has); None for a priori claims."""
 
     def __post_init__(self) -> None:
-        if self.accountant != "exact" and not self.draw.random:
+        realised, fraction = self.accountant == "exact", self.noisy_fraction
+        if not realised and not self.draw.random:
             raise InputError(
                 "an a priori claim averages over weights drawn at random; leave `bag_seed` out, or "
                 "use the accountant exact"
             )
-        if self.noisy_fraction is not None and not 0.0 < self.noisy_fraction <= 1.0:
-            raise InputError(
-                f"`noisy_fraction` must be above 0 and at most 1, not {self.noisy_fraction:g}"
-            )
-        if (self.mu is not None) != (self.accountant == "exact"):
-            raise InputError("the accountant exact, and no other, has a mu; plan again")
-        if (self.noisy_fraction is None) == (self.noisy_column is None):
-            raise InputError("noisy rows follow from a fraction or from a column; plan again")
-        if self.noisy_fraction is None and self.accountant != "exact":
-            raise InputError("an a priori claim needs `noisy_fraction`; plan again")
+        if fraction is not None and not 0.0 < fraction <= 1.0:
+            raise InputError(f"`noisy_fraction` must be above 0 and at most 1, not {fraction:g}")
+        # A realised claim has a μ; an a priori one has none, and averages over coins.
+        if (
+            (self.mu is not None) != realised
+            or (fraction is None) == (self.noisy_column is None)
+            or (fraction is None and not realised)
+        ):
+            raise InputError("the accountant, mu and noisy rows do not go together; plan again")
 
     @property
     def width(self) -> float:
@@ -333,11 +317,6 @@ def round_up(value: float) -> float:
     return float(f"{math.ceil(value / step * (1 - 1e-12)) * step:.3g}")
 
 
-def candidate_sizes(rows: int, fewest: int) -> Iterator[int]:
-    """Yield sizes of bags that leave at least so many bags."""
-    return bag_sizes(2, 2.0, min(MOST_TRIED_BAG_SIZE, rows // fewest))
-
-
 # ---- mechanism
 
 _BYTES = 21
@@ -349,7 +328,18 @@ _SCALED = 2.0
 
 
 class SampledNoisyWtdLag(Mechanism):
-    """Noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)."""
+    """Noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3).
+
+    Plan (features only)
+        1. choose bag size, number of bags and noise                     -> _choose_sizes
+        2. draw bags, noisy rows and weights from the seed; with the accountant "exact", draw
+           the weights of a bag again while its μ is above the target    -> draw_weights
+        3. claim the largest μ of the bags, or what every draw keeps     -> _draw_bags
+    Run (one pass for the rows of the bags)
+        4. draw the same bags and weights from the seed; check their μ   -> run
+        5. read the labels of the bags' rows                             -> BagRows.read_labelled
+        6. publish Σ w·y plus noise, exactly rounded                     -> draw_sums
+    """
 
     name = "sampled-noisy-wtd-lag"
     title = "noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)"
@@ -415,14 +405,10 @@ class SampledNoisyWtdLag(Mechanism):
             return None, fraction
         if options.noisy_fraction is not None:
             raise InputError("`noisy_fraction` and `noisy_column` say the same thing; give one")
-        if request.accountant != "exact":
+        if request.accountant != "exact" or options.over_draw:
             raise InputError(
-                "an a priori claim averages over noisy rows drawn at random; with `noisy_column` "
-                "use the accountant exact"
-            )
-        if options.over_draw:
-            raise InputError(
-                "with `noisy_column` the guarantee is given the bags; leave `over_draw` out"
+                "with `noisy_column` the noisy rows are not drawn at random; use the accountant "
+                "exact, and leave `over_draw` out"
             )
         marks = noisy_by_column(source, options.noisy_column)
         return marks, float(marks.mean())
@@ -455,28 +441,29 @@ class SampledNoisyWtdLag(Mechanism):
             except PlanError:
                 return math.inf
 
-        def safe_std(size: int) -> float:
-            """As above; infinite if a bag might hold no noisy row, which a plan refuses."""
-            empty = bags_of(size) * (1.0 - fraction) ** size > _MOST_EMPTY
-            return math.inf if empty else needed_std(size)
-
-        def error(size: int) -> float:
-            residual_ms = options.residual(width)
-            return (residual_ms + fraction * safe_std(size) ** 2) * mean_excess(rank, bags_of(size))
+        def noise_by_size(most: int) -> Iterator[tuple[int, float]]:
+            """Infinite noise: a bag might hold no noisy row, which a plan refuses."""
+            for each in bag_sizes(2, 2.0, min(most, MOST_TRIED_BAG_SIZE)):
+                empty = bags_of(each) * (1.0 - fraction) ** each > _MOST_EMPTY
+                yield each, math.inf if empty else needed_std(each)
 
         size, std = options.bag_size, options.noise_std
         if size is None and std is not None:
             # Noise found by simulation need not fall with the size, so sizes are tried in turn.
-            sizes = candidate_sizes(rows // (options.bags or 1), 1)
-            size = next((each for each in sizes if safe_std(each) <= std), None)
+            most = rows // (options.bags or 1)
+            size = next((each for each, needed in noise_by_size(most) if needed <= std), None)
             if size is None:
                 raise PlanError(
                     f"noise of deviation {std:g} makes no bag of up to "
-                    f"{min(rows // (options.bags or 1), MOST_TRIED_BAG_SIZE):,} rows private at "
-                    "this budget; add more noise or make more rows noisy"
+                    f"{min(most, MOST_TRIED_BAG_SIZE):,} rows private at this budget; add more "
+                    "noise or make more rows noisy"
                 )
         elif size is None:
-            errors = {each: error(each) for each in candidate_sizes(rows, options.bags or rank + 2)}
+            residual_ms, most = options.residual(width), rows // (options.bags or rank + 2)
+            errors = {
+                each: (residual_ms + fraction * needed**2) * mean_excess(rank, bags_of(each))
+                for each, needed in noise_by_size(most)
+            }
             size = min(errors, key=errors.__getitem__, default=None)
             if size is None or errors[size] == math.inf:
                 raise PlanError(
@@ -580,13 +567,14 @@ class SampledNoisyWtdLag(Mechanism):
         grid = label_grid(noise)
         sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)
         table = pa.table({NOISE: noise, label_column(source.label or "label"): sums})
+        members = [*claim.draw.table().columns, weights.values.ravel(), weights.noisy.ravel()]
         return plan.pending_release(
             source,
             randomness,
             grid=grid,
             schema=table.schema,
             batches=table.to_batches(),
-            files={"bags": weights.table(claim.draw)},
+            files={"bags": pa.table(members, schema=WEIGHTED)},
         )
 
     # ---- reading a release
@@ -660,6 +648,23 @@ class SampledNoisyWtdLag(Mechanism):
             constant = weights.values.sum(axis=1)[:, None]  # the design of a constant label
             yield from self._check_labels(release, claim, weights, constant)
 
+    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
+        """Compare the features of the bags' rows, and the noisy rows, with the table's."""
+        claim, features = self.claim_from_json(release.certificate), release.features
+        rows = BagRows(features, claim.draw)
+        problems = list(bagging.check_bag_rows(rows, release, source, engine))
+        if problems:
+            yield from problems
+            return
+        weights = BagWeights.from_table(release.files["bags"], claim.draw)
+        if claim.noisy_column is not None:
+            yield from self._check_weights(claim, weights, source)
+        sums = np.zeros((claim.bags, len(features.names)))  # Σ w·x of every bag
+        for numbers, encoded in rows.blocks():
+            design = stacked_design(features, encoded, numbers.stop - numbers.start)
+            sums[numbers] = np.einsum("br,brc->bc", weights.values[numbers], design)
+        yield from self._check_labels(release, claim, weights, sums)
+
     def _check_weights(
         self, claim: SampledNoisyWtdLagClaim, weights: BagWeights, source: Source | None
     ) -> Iterator[str]:
@@ -681,10 +686,8 @@ class SampledNoisyWtdLag(Mechanism):
         noise, (low, high) = weights.noise(claim.noise_std), claim.label_range
         ends = np.sort([weights.values * low, weights.values * high], axis=0).sum(axis=2)
         rounding = _ROUNDING * np.abs(ends).max(axis=0)
-        ends += np.array([-rounding, rounding])
-        for problem in check_bag_labels(
-            release.labels, noise, label_grid(noise), (ends[0], ends[1]), design
-        ):
+        limits = ends[0] - rounding, ends[1] + rounding
+        for problem in check_bag_labels(release.labels, noise, label_grid(noise), limits, design):
             yield f"{AGGREGATES} has {problem}"
 
     def not_checked(self, release: Release) -> Iterator[str]:  # noqa: ARG002
@@ -692,20 +695,6 @@ class SampledNoisyWtdLag(Mechanism):
             "whether labels of bags carry all of their noise: labels that vary widely within bags "
             "can take its place"
         )
-
-    def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
-        """Compare the features of the bags' rows, and the noisy rows, with the table's."""
-        claim, features = self.claim_from_json(release.certificate), release.features
-        rows = BagRows(features, claim.draw)
-        problems = list(bagging.check_bag_rows(rows, release, source, engine))
-        if problems:
-            yield from problems
-            return
-        weights = BagWeights.from_table(release.files["bags"], claim.draw)
-        if claim.noisy_column is not None:
-            yield from self._check_weights(claim, weights, source)
-        sums = weighted_features(rows, features, weights)
-        yield from self._check_labels(release, claim, weights, sums)
 
     # ---- labeldp account
 
@@ -723,13 +712,16 @@ class SampledNoisyWtdLag(Mechanism):
         theorem = Theorem3(labels, fraction, size or 1, question.bags or 1, std)
         profile = RandomWeightsProfile(size or 1, labels, fraction, std, question.rows)
         realised: Document = {"target_mu": largest_mu(*question.budget)}
+
+        def limit(profile: PrivacyProfile, name: str) -> Answer:
+            try:
+                return Answer(calibrate(profile, name, *question.budget))
+            except PlanError as problem:
+                return Answer(None, str(problem))
+
         if size is None:
-            paper, exact = (
-                bagging.account_smallest(
-                    question, bagging.account_limit(question, each, "bag_size")
-                )
-                for each in (theorem, profile)
-            )
+            paper = bagging.account_smallest(question, limit(theorem, "bag_size"))
+            exact = bagging.account_smallest(question, limit(profile, "bag_size"))
             return {"accountants": {"paper": paper, "exact": exact | {"realised": realised}}}
         if chance is not None:
             drawn = SubsampledBagsProfile(
@@ -738,7 +730,7 @@ class SampledNoisyWtdLag(Mechanism):
             realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
         a_priori = bagging.account_costs(question, profile)
         for name in ("noise_std", "noisy_fraction"):
-            a_priori[f"min_{name}"] = bagging.account_limit(question, profile, name).value
+            a_priori[f"min_{name}"] = limit(profile, name).value
         reason = theorem.epsilon(question.delta).reason or theorem.answer(question.epsilon).reason
         paper = bagging.account_costs(question, theorem, reason)
         exact = {"a_priori": a_priori, "realised": realised}
@@ -789,12 +781,3 @@ def draw_sums(
         exact,
     )
     return np.ldexp(cells, labels.exponent)
-
-
-def weighted_features(rows: BagRows, features: FeatureMap, weights: BagWeights) -> Reals:
-    """Return Σ w·x of every bag, in integer design columns."""
-    sums = np.zeros((len(weights.values), len(features.names)))
-    for numbers, encoded in rows.blocks(bags_at_once(features, weights.values.shape[1])):
-        design = stacked_design(features, encoded, numbers.stop - numbers.start)
-        sums[numbers] = np.einsum("br,brc->bc", weights.values[numbers], design)
-    return sums

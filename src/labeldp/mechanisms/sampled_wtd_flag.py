@@ -4,16 +4,6 @@ Bags are m disjoint sets of k rows, drawn from a public seed and published. Bag 
 (Z_j, t_j) = Σ w·(x, y) over its rows, with secret normal weights w. Given Z_j, the label t_j is
 N(Z_j·β̂_j, σ_j²), with β̂_j and σ_j² the fit and the residual of the bag's own rows (theory §3a).
 
-Plan (features only)
-    1. choose the bag size k                                              -> choose_bag_size
-    2. draw the bags from a public seed                                   -> bags.fresh_draw
-    3. read the bags' features: their ranks and their largest leverage    -> bag_facts
-    4. calibrate the residual floor that every bag needs at (ε, δ)        -> _floor
-Run (one pass for the rows of the bags)
-    5. read features and labels of the bags' rows; check them             -> run, LabelledBags
-    6. establish the floor under the smallest residual of a bag           -> LabelledBags.establish
-    7. draw weights and Z_j, then t_j, exactly rounded                    -> LabelledBags.draw
-
 Privacy: a row is in one bag at most, so one changed label changes one aggregate, whose loss has the
 exact law of theory §3b. The guarantee holds given the published bags or, with `over_draw`, over
 their draw: a row is in a bag with the chance mk/n, which multiplies δ (§4). With the accountant
@@ -53,7 +43,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.stacked import BagFits, StackedBags, bags_at_once, fit_bags, stacked_design
+from labeldp.exact.stacked import BagFits, StackedBags, fit_bags, stacked_design
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import bags as bagging, residual_floor as floors
@@ -205,22 +195,18 @@ def choose_bag_size(floor: floors.FloorParameters, options: SampledWtdFlagOption
     table, rank = floor.facts, floor.rank
     mu, slack = measurement_cost(floor.measurement)
 
-    def needed_floor(size: int) -> float:
+    def error(size: int) -> float:
+        bags = bags_of_size(options, table.rows, rank, size)
         leverage = _TYPICAL_LEVERAGE * (table.max_leverage or 1.0) * table.rows / size
         usable = leverage < 1.0 and floor.accountant == "exact" and not options.over_draw
         facts = replace(table, rows=size, max_leverage=leverage if usable else None)
         profile: PrivacyProfile = SketchProfile(facts, mu=mu, slack=slack)
         if options.over_draw:
-            bags = bags_of_size(options, table.rows, rank, size)
             profile = SubsampledBagsProfile(profile, table.rows, size, bags)
-        return calibrate(profile, "floor", floor.epsilon, floor.delta, certified=False)
-
-    def error(size: int) -> float:
-        needed = needed_floor(size)
+        needed = calibrate(profile, "floor", floor.epsilon, floor.delta, certified=False)
         if not floor.mode.adds and floor.shown(size) < needed:
             return math.inf  # such bags are not private
         noise = floor.residual_ms + floor.added(needed, size) / size
-        bags = bags_of_size(options, table.rows, rank, size)
         return floor.residual_ms + noise * mean_excess(rank, bags)
 
     most = table.rows // (options.bags or rank + 2)
@@ -252,62 +238,53 @@ def bag_factor(features: FeatureMap, bag: Encoded) -> VerifiedCholesky:
 
 
 class BagBlock:
-    """Some bags with their factors; a bag for which the stack proves nothing has its own."""
+    """Some bags with their factors: ranks, error bounds and largest leverages.
 
-    def __init__(self, features: FeatureMap, numbers: slice, rows: Encoded) -> None:
-        self.numbers, self.rows, self._features = numbers, rows, features
+    A bag for which the stack proves nothing has a factor of its own in `alone`.
+    """
+
+    def __init__(self, rows: BagRows, numbers: slice, encoded: Encoded) -> None:
+        features, self.numbers = rows.features, numbers
         self.bags = numbers.stop - numbers.start
-        self.stack = StackedBags(features, rows, self.bags)
-        careful = np.flatnonzero(self.stack.careful).tolist()
-        self.alone = {bag: bag_factor(features, self._bag(bag)) for bag in careful}
-        self.ranks, self.error_bounds = self.stack.rank.copy(), self.stack.error_bound.copy()
-        for bag, factor in self.alone.items():
+        self.stack = stack = StackedBags(features, encoded, self.bags)
+        self.alone: dict[int, VerifiedCholesky] = {}
+        self.ranks, self.error_bounds = stack.rank.copy(), stack.error_bound.copy()
+        self.leverages = stack.leverages().copy()
+        for bag in np.flatnonzero(stack.careful).tolist():
+            members = rows.bag(numbers.start + bag)
+            factor = self.alone[bag] = bag_factor(features, members)
             self.ranks[bag], self.error_bounds[bag] = factor.rank, factor.error_bound
+            self.leverages[bag] = 1.0
+            if factor.rank < members.rows:
+                scan = LeverageScan(features, factor)
+                scan.add(members)
+                self.leverages[bag] = scan.result().maximum
 
-    def leverages(self) -> Reals:
-        """Return the largest leverage of a row in each bag."""
-        leverages = self.stack.leverages().copy()
-        for bag, factor in self.alone.items():
-            leverages[bag] = 1.0
-            rows = self._bag(bag)
-            if factor.rank < rows.rows:
-                scan = LeverageScan(self._features, factor)
-                scan.add(rows)
-                leverages[bag] = scan.result().maximum
-        return leverages
-
-    def _bag(self, number: int) -> Encoded:
-        size = self.rows.rows // self.bags
-        return self.rows.take(np.arange(number * size, (number + 1) * size))
-
-
-def bag_blocks(rows: BagRows, features: FeatureMap, bag_size: int) -> Iterator[BagBlock]:
-    """Yield the bags in order, as many at once as suits the processor."""
-    for numbers, encoded in rows.blocks(bags_at_once(features, bag_size)):
-        yield BagBlock(features, numbers, encoded)
+    def check(self, facts: DatasetBounds) -> None:
+        """Refuse bags of which the plan's facts do not hold."""
+        same = (
+            self.ranks.max() <= (facts.features or 0)
+            and inflation_for(float(self.error_bounds.max())) <= facts.inflation
+            and (facts.max_leverage is None or self.leverages.max() <= facts.max_leverage)
+        )
+        if not same:
+            raise PlanError(OTHER_FEATURES)
 
 
-def bag_facts(
-    rows: BagRows,
-    features: FeatureMap,
-    labels: LabelGrid,
-    draw: Draw,
-    *,
-    adds: bool,
-    engine: Engine,
-) -> DatasetBounds:
+def bag_facts(rows: BagRows, labels: LabelGrid, *, adds: bool, engine: Engine) -> DatasetBounds:
     """Return what holds of every bag.
 
     Bags that determine their labels are refused, unless added noise hides them (`adds`).
     """
-    bag_size = draw.bag_size
+    bag_size = rows.draw.bag_size
     rank, leverage, inflation = 0, 0.0, _ALLOWANCE
-    with engine.progress("leverages of bags", draw.bags) as advance:
-        for block in bag_blocks(rows, features, bag_size):
+    with engine.progress("leverages of bags", rows.draw.bags) as advance:
+        for numbers, encoded in rows.blocks():
+            block = BagBlock(rows, numbers, encoded)
             rank = max(rank, int(block.ranks.max()))
             if rank >= bag_size and not adds:
                 raise PlanError(spans_labels(bag_size, rank))
-            leverage = max(leverage, float(block.leverages().max()))
+            leverage = max(leverage, float(block.leverages.max()))
             error_bound = float(block.error_bounds.max())
             inflation = max(inflation, inflation_for(error_bound) + 2 * error_bound)
             advance(block.bags)
@@ -316,7 +293,7 @@ def bag_facts(
         label_range=labels.range,
         features=rank,
         max_leverage=min(1.0, leverage * (1 + HEADROOM)),
-        centred=features.intercept,
+        centred=rows.features.intercept,
         inflation=inflation,
     )
 
@@ -328,7 +305,19 @@ _AWAY = 1e-6
 
 
 class SampledWtdFlag(Mechanism):
-    """One sum of each of m random bags, with secret Gaussian weights (Algorithm 2)."""
+    """One sum of each of m random bags, with secret Gaussian weights (Algorithm 2).
+
+    Plan (features only)
+        1. choose the bag size k                                             -> choose_bag_size
+        2. draw the bags from a public seed                                  -> bags.fresh_draw
+        3. read the bags' features: their ranks and their largest leverage   -> bag_facts
+        4. calibrate the residual floor that every bag needs at (ε, δ)       -> _floor
+    Run (one pass for the rows of the bags)
+        5. read features and labels of the bags' rows                        -> run
+        6. fit every bag and check its facts again                           -> LabelledBags.fit
+        7. establish the floor under the smallest residual                   -> establish_floor
+        8. draw weights and Z_j, then t_j, exactly rounded                   -> LabelledBags.draw
+    """
 
     name = "sampled-wtd-flag"
     title = "one sum of each of m random bags, with secret Gaussian weights (Algorithm 2)"
@@ -338,15 +327,9 @@ class SampledWtdFlag(Mechanism):
     sections: ClassVar = {"floor": read_schema("floor"), "draw": read_schema("draw")}
     table_names = ("bags",)
     account_fields = (
-        "residual_ms",
-        "bags",
-        "bag_size",
-        "max_leverage",
-        "leverage_factor",
-        "features",
-        "feature_bound",
-        "min_eigenvalue",
-    )
+        "residual_ms", "bags", "bag_size", "max_leverage", "leverage_factor", "features",
+        "feature_bound", "min_eigenvalue",
+    )  # fmt: skip
 
     # ---- planning
 
@@ -399,7 +382,7 @@ class SampledWtdFlag(Mechanism):
             0.0,
             mode,
             parameters.measurement,
-            bag_facts(rows, design.features, design.labels, draw, adds=mode.adds, engine=engine),
+            bag_facts(rows, design.labels, adds=mode.adds, engine=engine),
             rank,
             draw,
             promise,
@@ -456,8 +439,7 @@ class SampledWtdFlag(Mechanism):
             return claim.expected_floor
         profile = replace(claim, floor=1.0).privacy_profile
         needed = calibrate(profile, "floor", claim.epsilon, claim.delta)
-        whose = f"bags of {size:,} rows"
-        cure = "ask for larger bags"
+        whose, cure = f"bags of {size:,} rows", "ask for larger bags"
         return floors.claimed_floor(needed, size, promised_ms, whose=whose, cure=cure)
 
     def simulate(
@@ -492,8 +474,11 @@ class SampledWtdFlag(Mechanism):
         rows = BagRows(features, claim.draw)
         values = rows.read_labelled(source, engine)
         plan.check_feature_sums(rows.digest())
-        bags = LabelledBags(claim, features, labels, rows, values)
-        outcome = bags.establish(source, engine, randomness)
+        bags, outcome = LabelledBags(claim.facts, labels, rows, values, engine), FloorOutcome()
+        if claim.promise is None:
+            outcome = floors.establish_floor(claim, bags.smallest(), labels, randomness)
+        else:
+            check_eigenvalue(claim.promise.min_eigenvalue, features, labels, source, engine)
         grid = rounded_noise.grid_for(math.sqrt(claim.floor))
         schema = aggregate_schema(features, source.label or "label")
 
@@ -509,7 +494,7 @@ class SampledWtdFlag(Mechanism):
             grid=grid,
             schema=schema,
             batches=batches(),
-            files={"bags": bagging.members_table(claim.draw)},
+            files={"bags": claim.draw.table()},
             outcome=outcome,
         )
 
@@ -518,8 +503,9 @@ class SampledWtdFlag(Mechanism):
     def claim_from_json(self, document: Document) -> SampledWtdFlagClaim:
         draw, section = Draw.from_json(document), document["draw"]
         common, rank = read_common_fields(document), int(document["rank"])
-        bag_rank = int(section["bag_rank"])
-        floor = floors.floor_claim_fields(document, rows=draw.bag_size, rank=bag_rank)
+        floor = floors.floor_claim_fields(
+            document, rows=draw.bag_size, rank=int(section["bag_rank"])
+        )
         if (section["min_eigenvalue"] is not None) != (common["accountant"] == "paper"):
             raise ValueError("Theorem 2 and its promise go together")
         promise = None
@@ -565,9 +551,8 @@ class SampledWtdFlag(Mechanism):
             yield from problems
             return
         labels = LabelGrid.for_range(claim.facts.label_range, intercept=features.intercept)
-        adds = claim.mode.adds
         try:
-            facts = bag_facts(rows, features, labels, claim.draw, adds=adds, engine=engine)
+            facts = bag_facts(rows, labels, adds=claim.mode.adds, engine=engine)
         except PlanError as problem:
             yield str(problem)
             return
@@ -580,20 +565,16 @@ class SampledWtdFlag(Mechanism):
             yield f"a bag has rank {facts.features}, the certificate says {claim.facts.features}"
         if claim.facts.inflation < facts.inflation * (1 - 1e-6):
             yield "the certificate's inflation is too small for these features"
-        yield from self._check_law(release, rows, claim.draw.bag_size)
-
-    def _check_law(self, release: Release, rows: BagRows, bag_size: int) -> Iterator[str]:
-        """Check that every aggregate weighs the rows of its bag with normals."""
-        features, whole, freedom = release.features, 0.0, 0
-        published = release.design / features.kept_scales
-        for block in bag_blocks(rows, features, bag_size):
-            design = stacked_design(features, block.rows, block.bags)
-            squares, away = bag_squares(design, published[block.numbers], block.ranks)
-            whole, freedom = whole + float(squares.sum()), freedom + int(block.ranks.sum())
+        # Every aggregate must weigh the rows of its bag with normals.
+        square, freedom, published = 0.0, 0, release.design / features.kept_scales
+        for numbers, encoded in rows.blocks():
+            block = BagBlock(rows, numbers, encoded)
+            squares, away = bag_squares(block.stack.design, published[numbers], block.ranks)
+            square, freedom = square + float(squares.sum()), freedom + int(block.ranks.sum())
             if improbable(squares, block.ranks.astype(np.float64)) or away.max() > _AWAY:
                 yield f"{AGGREGATES} has features that were not drawn from their bags by their law"
                 return
-        if improbable(np.array([whole]), float(freedom)):
+        if improbable(np.array([square]), float(freedom)):
             yield f"{AGGREGATES} has features that vary more or less than their law has it"
 
     # ---- labeldp account
@@ -609,10 +590,11 @@ class SampledWtdFlag(Mechanism):
             raise InputError("`leverage_factor` and `max_leverage` say the same: give one of them")
         if question.max_leverage and question.bag_size is None:
             raise InputError("`max_leverage` is of bags of one size: give `bag_size` with it")
-        answers = {"paper": self._account_theorem2(question)}
-        answers["exact-worst-case"] = self._account_exact(
-            replace(question, leverage_factor=None, max_leverage=None)
-        )
+        unknown = replace(question, leverage_factor=None, max_leverage=None)
+        answers = {
+            "paper": self._account_theorem2(question),
+            "exact-worst-case": self._account_exact(unknown),
+        }
         if known:
             answers["exact"] = self._account_exact(question)
         return {"accountants": answers}
@@ -655,89 +637,62 @@ _EIGENVALUE_ROUNDING = 1e-11
 
 
 class LabelledBags:
-    """The bags with their labels: private, so it prints as nothing."""
+    """The bags with their labels and fits: private, so it prints as nothing."""
 
     def __init__(
         self,
-        claim: SampledWtdFlagClaim,
-        features: FeatureMap,
+        facts: DatasetBounds,
         labels: LabelGrid,
         rows: BagRows,
         values: Reals,
+        engine: Engine,
     ) -> None:
-        self._claim, self._features, self._labels = claim, features, labels
-        self._rows, self._values = rows, values
+        self._labels, self._rows, self._values, self._features = labels, rows, values, rows.features
         self._fits: list[BagFits] = []
-        self._place = {column: at for at, column in enumerate(features.kept_columns)}
+        with engine.progress("residuals of bags", rows.draw.bags) as advance:
+            for numbers, encoded in rows.blocks():
+                block = BagBlock(rows, numbers, encoded)
+                block.check(facts)
+                self._fits.append(self.fit(block))
+                advance(block.bags)
 
     def __repr__(self) -> str:
         return "LabelledBags(private)"
 
-    def establish(self, source: Source, engine: Engine, randomness: Randomness) -> FloorOutcome:
-        """Check every bag's public facts again and establish the floor under them all (step 6)."""
-        promise = self._claim.promise
-        if promise is None:
-            residuals = self.smallest(engine)
-            return floors.establish_floor(self._claim, residuals, self._labels, randomness)
-        self._fit_bags(engine)
-        check_eigenvalue(promise.min_eigenvalue, self._features, self._labels, source, engine)
-        return FloorOutcome()
+    def fit(self, block: BagBlock) -> BagFits:
+        """Fit bags in doubles with error bounds; exactly, where a bag stands alone (step 6)."""
+        fits = fit_bags(block.stack, self._labels.codes(self._values[block.numbers]))
+        for bag, factor in block.alone.items():
+            residual = self._residual(block.numbers.start + bag, factor)
+            slope, error = np.zeros_like(fits.slope[bag]), np.zeros_like(fits.slope[bag])
+            columns = self._features.kept_places[list(factor.kept)]
+            slope[columns], error[columns] = residual.coefficients(), residual.coefficient_errors()
+            root = floors.root_bounds(residual.square_low, residual.square_high)
+            fits.put(bag, slope, error, root)
+        return fits
 
-    def smallest(self, engine: Engine) -> list[ExactLeastSquares]:
+    def smallest(self) -> list[ExactLeastSquares]:
         """Return exact residuals of some bags, among them the one that has the smallest.
 
         A residual that is surely no smaller than another is not needed: where many are 0, one is.
         """
-        low, high = self._fit_bags(engine)
+        low = np.concatenate([fits.low for fits in self._fits])
+        high = np.concatenate([fits.high for fits in self._fits])
         doubtful = np.flatnonzero(low <= high.min())
         residuals: list[ExactLeastSquares] = []
         least: Fraction | None = None
         for bag in doubtful[np.argsort(high[doubtful], kind="stable")]:
             if least is not None and Fraction(low[bag]) ** 2 >= least:
                 continue
-            residual = self._residual(bag_factor(self._features, self._rows.bag(bag)), bag)
+            residual = self._residual(bag, bag_factor(self._features, self._rows.bag(bag)))
             residuals.append(residual)
             least = residual.square_high if least is None else min(least, residual.square_high)
         return residuals
 
-    def _fit_bags(self, engine: Engine) -> tuple[Reals, Reals]:
-        """Fit every bag, check its public facts again, and return bounds of its σ."""
-        self._fits, bags = [], self._claim.bags
-        with engine.progress("residuals of bags", bags) as advance:
-            for block in bag_blocks(self._rows, self._features, self._claim.draw.bag_size):
-                self._check_facts(block)
-                self._fits.append(self._fit(block))
-                advance(block.bags)
-        low = np.concatenate([fits.low for fits in self._fits])
-        return low, np.concatenate([fits.high for fits in self._fits])
-
-    def _check_facts(self, block: BagBlock) -> None:
-        """Refuse bags of which the plan's facts do not hold."""
-        facts = self._claim.facts
-        same = (
-            block.ranks.max() <= (facts.features or 0)
-            and inflation_for(float(block.error_bounds.max())) <= facts.inflation
-            and (facts.max_leverage is None or block.leverages().max() <= facts.max_leverage)
-        )
-        if not same:
-            raise PlanError(OTHER_FEATURES)
-
-    def _fit(self, block: BagBlock) -> BagFits:
-        """Fit the bags in doubles with error bounds; exactly, where a bag stands alone."""
-        fits = fit_bags(block.stack, self._labels.codes(self._values[block.numbers]))
-        for bag, factor in block.alone.items():
-            residual = self._residual(factor, block.numbers.start + bag)
-            slope, error = np.zeros_like(fits.slope[bag]), np.zeros_like(fits.slope[bag])
-            columns = self._columns(factor)
-            slope[columns], error[columns] = residual.coefficients(), residual.coefficient_errors()
-            root = floors.root_bounds(residual.square_low, residual.square_high)
-            fits.put(bag, slope, error, root)
-        return fits
-
     def draw(
         self, added_variance: float, grid: int, randomness: Randomness
     ) -> Iterator[tuple[Reals, Reals]]:
-        """Yield one aggregate of every bag, block by block: Z of integer columns, and t (step 7).
+        """Yield one aggregate of every bag, block by block: Z of integer columns, and t (step 8).
 
         The secret weights and Z come from ordinary floating point: they do not depend on labels.
         Labels leave through `sample_rounded` alone.
@@ -745,8 +700,7 @@ class LabelledBags:
         labels, features = self._labels, self._features
         centre = labels.centre if features.intercept else 0
         added = math.ldexp(added_variance, -2 * labels.exponent)
-        blocks = self._rows.blocks(bags_at_once(features, self._claim.draw.bag_size))
-        for (numbers, encoded), fits in zip(blocks, self._fits, strict=True):
+        for (numbers, encoded), fits in zip(self._rows.blocks(), self._fits, strict=True):
             design = stacked_design(features, encoded, numbers.stop - numbers.start)
             weights = randomness.features.standard_normal(design.shape[:2])
             total = (weights[:, None, :] @ design)[:, 0]
@@ -761,25 +715,21 @@ class LabelledBags:
 
     def _exact(self, first: int, total: Reals, added_variance: float) -> rounded_noise.Exact:
         """Return the law of a bag's label to any precision, for the rare draw in doubt."""
+        features = self._features
 
         @cache
         def law(bag: int) -> rounded_noise.Exact:
-            factor = bag_factor(self._features, self._rows.bag(first + bag))
+            factor = bag_factor(features, self._rows.bag(first + bag))
+            residual = self._residual(first + bag, factor)
             sampler = floors.AggregateLabelSampler(
-                self._residual(factor, first + bag),
-                self._labels,
-                added_variance,
-                self._features.intercept,
+                residual, self._labels, added_variance, features.intercept
             )
-            return sampler.exact_at(total[bag : bag + 1, self._columns(factor)])
+            columns = features.kept_places[list(factor.kept)]
+            return sampler.exact_at(total[bag : bag + 1, columns])
 
         return lambda bag, precision: law(bag)(0, precision)
 
-    def _columns(self, factor: VerifiedCholesky) -> list[int]:
-        """Return where a factor's columns stand among the kept ones."""
-        return [self._place[column] for column in factor.kept]
-
-    def _residual(self, factor: VerifiedCholesky, bag: int) -> ExactLeastSquares:
+    def _residual(self, bag: int, factor: VerifiedCholesky) -> ExactLeastSquares:
         sums = LabelCrossProducts(self._features, self._labels)
         sums.add(self._rows.bag(bag), self._values[bag])
         return ExactLeastSquares(factor, sums.result())

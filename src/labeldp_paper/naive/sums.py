@@ -20,7 +20,7 @@ from labeldp import InputError
 from labeldp.data.source import Source
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
-from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_stable_rows, members_table
+from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_stable_rows
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine
@@ -29,7 +29,6 @@ from labeldp.release.pending import AGGREGATES, FEATURES, features_text, label_c
 from labeldp.spark.engine import engine_for
 
 NAIVE_FLAG, NAIVE_LAG = NAIVE = "naive-flag", "naive-lag"
-_BLOCK_ROWS = 1 << 14
 _TEXT = (
     "NOT PRIVATE. These are plain sums of labels over bags, made on request to show why weights "
     "and noise are needed.\nWhoever knows all labels of a bag but one can compute the last one "
@@ -91,16 +90,15 @@ def naive_sums(
     columns = {}
     if mechanism == NAIVE_FLAG:
         scales = found.features.kept_scales
-        blocks = rows.blocks(max(1, _BLOCK_ROWS // bag_size))
         sums = scales * np.concatenate(
             [
                 found.features.integers(block).reshape(-1, bag_size, len(scales)).sum(axis=1)
-                for _, block in blocks
+                for _, block in rows.blocks()
             ]
         )
         columns = dict(zip(found.features.names, sums.T, strict=True))
     table = pa.table({**columns, label_column(source.label or "label"): labels})
-    return NaiveSums(table, members_table(draw), found.features)
+    return NaiveSums(table, draw.table(), found.features)
 
 
 def recover(total: float, known: NDArray[np.float64]) -> float:
