@@ -22,9 +22,10 @@ waves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,9 @@ from labeldp.features import notes as forms
 from labeldp.features.columns import LARGEST_CODE, DesignColumn, NumericColumn
 from labeldp.features.random_fourier import (
     LEVELS,
+    SEED,
+    SPAN,
+    WIDTH,
     CodesOf,
     Columns,
     Input,
@@ -138,15 +142,6 @@ class Interaction:
     right: Part
     shift: int = 0
 
-    @classmethod
-    def of(cls, left: Part, right: Part, columns: Columns) -> Interaction:
-        """Return the product with the smallest shift that brings its codes within 2**19."""
-        most = left.design_column(columns)[0].reach * right.design_column(columns)[0].reach
-        shift = 0
-        while most / 2**shift + 0.5 > LARGEST_CODE:
-            shift += 1
-        return cls(left, right, shift)
-
     @property
     def owners(self) -> frozenset[str]:
         return frozenset([self.left.column, self.right.column])
@@ -181,21 +176,20 @@ class Interaction:
 
     @classmethod
     def from_json(cls, entry: Any) -> Interaction:
-        check_fields(entry, _INTERACTION, "features: a product")
+        def is_part(value: Any) -> bool:
+            if not isinstance(value, list) or len(value) != 2:
+                return False
+            return is_text(value[0]) and (value[1] is None or is_count(value[1]))
+
+        checks: dict[str, Check] = {
+            "of": lambda value: list_of(is_part)(value) and len(value) == 2,
+            "shift": lambda value: is_count(value) and value <= 64,
+        }
+        check_fields(entry, checks, "features: a product")
         left, right = (Part(*part) for part in entry["of"])
         return cls(left, right, entry["shift"])
 
 
-def _is_part(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 2:
-        return False
-    return is_text(value[0]) and (value[1] is None or is_count(value[1]))
-
-
-_INTERACTION: dict[str, Check] = {
-    "of": lambda value: list_of(_is_part)(value) and len(value) == 2,
-    "shift": lambda value: is_count(value) and value <= 64,
-}
 Term = LinearSpline | Interaction | RandomFourierFeatures
 _KINDS: dict[str, type[LinearSpline | Interaction | RandomFourierFeatures]] = {
     "hinges": LinearSpline,
@@ -254,20 +248,30 @@ class BasisSpec:
         """Read what people write: "splines+fourier:100", and "age:sex" or "all"."""
         if basis == AUTO:
             raise InputError("`basis` auto is chosen by `plan`; name one here")
-        parts = dict[str, int]()
+        counts = dict[str, int]()
         for text in basis.split("+"):
             name, _, count = text.strip().partition(":")
             if name == LINEAR and not count:
                 continue
-            if name not in DEFAULT_COUNTS or name in parts or not (count or "1").isdigit():
+            if name not in DEFAULT_COUNTS or name in counts or not (count or "1").isdigit():
                 raise InputError(
                     f"`basis` is {basis!r}; write linear, splines, splines:KNOTS, "
                     f"splines+fourier:N or auto"
                 )
-            parts[name] = checked_count("basis", name, int(count or DEFAULT_COUNTS[name]))
-        texts = [text.strip() for text in interactions]
-        pairs = tuple(_pair(text) for text in texts if text != ALL)
-        return cls(parts.get(SPLINES, 0), parts.get(FOURIER, 0), pairs, ALL in texts, columns)
+            counts[name] = checked_count("basis", name, int(count or DEFAULT_COUNTS[name]))
+        texts, pairs = [text.strip() for text in interactions], list[Pair]()
+        for text in texts:
+            left, _, right = (part.strip() for part in text.partition(":"))
+            if text == ALL:
+                continue
+            if not left or not right or left == right:
+                raise InputError(
+                    f"`interactions` holds {text!r}; write pairs of different columns, age:sex, "
+                    f"or {ALL}"
+                )
+            pairs.append((left, right))
+        splines, waves = counts.get(SPLINES, 0), counts.get(FOURIER, 0)
+        return cls(splines, waves, tuple(pairs), ALL in texts, columns)
 
 
 def checked_count(argument: str, part: str, count: int) -> int:
@@ -277,30 +281,36 @@ def checked_count(argument: str, part: str, count: int) -> int:
     return count
 
 
-def _pair(text: str) -> Pair:
-    left, _, right = (part.strip() for part in text.partition(":"))
-    if not left or not right or left == right:
-        raise InputError(
-            f"`interactions` holds {text!r}; write pairs of different columns, age:sex, or {ALL}"
-        )
-    return left, right
-
-
 def with_basis(
     features: FeatureMap, spec: BasisSpec, source: Source, run_pass: RunPass, min_count: int
 ) -> FeatureMap:
     """Return the map with the basis that is asked for, and notes on what is left out."""
     if not (spec.knots or spec.waves or spec.pairs or spec.all_pairs or spec.own_knots):
         return features
-    requested = [_known_pair(pair, features, spec.argument) for pair in spec.pairs]
+    names = features.columns
+    for name in (name for pair in spec.pairs for name in pair):
+        if name not in names:
+            raise DataError(
+                f"`{spec.argument}` names {name!r}, which is no feature column or a constant one; "
+                "correct it"
+            )
+    requested = [(a, b) if names.index(a) < names.index(b) else (b, a) for a, b in spec.pairs]
     every = list[Pair]()
     if spec.all_pairs:  # those first that make fewest design columns
         widths = {column.name: 1 for column in features.numeric}
         widths |= {column.name: column.size - 1 for column in features.categorical}
-        every = sorted(combinations(features.columns, 2), key=lambda p: widths[p[0]] * widths[p[1]])
+        every = sorted(combinations(names, 2), key=lambda pair: widths[pair[0]] * widths[pair[1]])
     pairs = tuple(dict.fromkeys([*requested, *every]))
     counts = run_pass("basis", source, BasisCounter(features, pairs))
-    terms: list[Term] = [*_splines(features, counts, spec)]
+
+    splines, own_knots = list[LinearSpline](), dict(spec.own_knots)
+    for name in counts.cells:
+        if number := own_knots.get(name, spec.knots):
+            first, *inner, last = counts.quantile_codes(name, number + 1)
+            # A hinge at the lowest number is a straight line, and one at the highest is nothing.
+            knots = tuple(code for code in dict.fromkeys(inner) if first < code < last)
+            splines += [LinearSpline(name, knots)] if knots else []
+
     products, left_out = list[Interaction](), 0
     for pair in pairs:
         more = _products(pair, features, counts, min_count)
@@ -313,24 +323,22 @@ def with_basis(
             )
         else:
             left_out += 1
-    terms += products
-    inputs = list(_inputs(features, counts)) if spec.waves else []
-    if inputs:
-        terms.append(RandomFourierFeatures.through(inputs, spec.waves))
     notes = [forms.PAIRS.format(left=left_out, most=spec.columns)] if left_out else []
-    return replace(features, basis=Basis(tuple(terms)), notes=(*features.notes, *notes))
 
-
-def _known_pair(pair: Pair, features: FeatureMap, argument: str) -> Pair:
-    """Return the pair in the order of the columns; refuse a column that is not there."""
-    for name in pair:
-        if name not in features.columns:
-            raise DataError(
-                f"`{argument}` names {name!r}, which is no feature column or a constant one; "
-                "correct it"
-            )
-    left, right = sorted(pair, key=features.columns.index)
-    return left, right
+    # Waves go through numbers that vary beyond a cell, and through categories.
+    inputs, waves = list[Input](), list[RandomFourierFeatures]()
+    for name in counts.cells:
+        levels = dict[int, int]()  # by code the first quantile that is there
+        for level, code in enumerate(counts.quantile_codes(name, LEVELS)):
+            levels.setdefault(code, level)
+        if len(levels) > 1:
+            inputs.append(Input(name, tuple(levels), tuple(levels.values())))
+    inputs += [Input(category.name) for category in features.categorical]
+    if inputs and spec.waves:  # the columns of a wave move its phase by WIDTH together
+        turns = WIDTH / (2 * math.pi * math.sqrt(min(SPAN, len(inputs))))
+        waves.append(RandomFourierFeatures(SEED, spec.waves, tuple(inputs), turns))
+    basis = Basis((*splines, *products, *waves))
+    return replace(features, basis=basis, notes=(*features.notes, *notes))
 
 
 class BasisCounter:
@@ -350,10 +358,6 @@ class BasisCounter:
             for left, right in pairs
             if left in sizes and right in sizes
         }
-
-    def code(self, name: str, cell: int) -> int:
-        """Return the lowest code of a cell of a column."""
-        return (self._lowest[name] + cell) << _CELL_BITS
 
     @property
     def requirements(self) -> PassRequirements:
@@ -389,43 +393,17 @@ class BasisCounter:
     def result(self, *_: object) -> BasisCounter:
         return self
 
-
-def _splines(features: FeatureMap, counts: BasisCounter, spec: BasisSpec) -> Iterator[LinearSpline]:
-    own = dict(spec.own_knots)
-    for column in features.numeric:
-        count = own.get(column.name, spec.knots)
-        cells = quantile_cells(counts.cells[column.name], count) if count else []
-        if cells:
-            yield LinearSpline(column.name, tuple(counts.code(column.name, c) for c in cells))
+    def quantile_codes(self, name: str, parts: int) -> list[int]:
+        """Return the lowest codes of the cells of a column's quantiles 0, 1/parts, …, 1."""
+        lowest = self._lowest[name]
+        return [(lowest + cell) << _CELL_BITS for cell in quantile_cells(self.cells[name], parts)]
 
 
-def quantile_cells(counts: Counts, count: int) -> list[int]:
-    """Return the cells of the quantiles j/(count + 1), each once, without the outermost ones.
-
-    A hinge at the lowest number is a straight line, and one at the highest is nothing.
-    """
-    first, *inner, last = _quantiles(counts, count + 1)
-    return [cell for cell in dict.fromkeys(inner) if first < cell < last]
-
-
-def _quantiles(counts: Counts, parts: int) -> list[int]:
+def quantile_cells(counts: Counts, parts: int) -> list[int]:
     """Return for j = 0 … parts the first cell with at least j·rows/parts rows up to its end."""
     total, upto = int(counts.sum()), np.cumsum(counts)
     wanted = [max(1, -(-j * total // parts)) for j in range(parts + 1)]
     return [int(cell) for cell in np.searchsorted(upto, wanted)]
-
-
-def _inputs(features: FeatureMap, counts: BasisCounter) -> Iterator[Input]:
-    """Yield what waves go through: numbers that vary beyond a cell, and categories."""
-    for name in counts.cells:
-        levels = dict[int, int]()  # by cell the first quantile that falls into it
-        for level, cell in enumerate(_quantiles(counts.cells[name], LEVELS)):
-            levels.setdefault(cell, level)
-        if len(levels) > 1:
-            bends = tuple(counts.code(name, cell) for cell in levels)
-            yield Input(name, bends, tuple(levels.values()))
-    for category in features.categorical:
-        yield Input(category.name)
 
 
 def _products(
@@ -436,14 +414,18 @@ def _products(
     Of two levels only those that often occur together, since a rare combination has high leverage.
     """
     together = counts.pairs.get(pair)
-    sides = []
+    sides = list[list[Part]]()
     for name in pair:
         column = features.by_name[name]
         levels = [None] if isinstance(column, NumericColumn) else range(1, column.size)
         sides.append([Part(name, level) for level in levels])
-    return [
-        Interaction.of(left, right, features.by_name)
-        for left in sides[0]
-        for right in sides[1]
-        if together is None or together[left.level, right.level] >= min_count
-    ]
+    products = []
+    for left, right in product(*sides):
+        if together is not None and together[left.level, right.level] < min_count:
+            continue
+        reaches = [part.design_column(features.by_name)[0].reach for part in (left, right)]
+        shift = 0  # the smallest that brings the codes of the product within 2**19
+        while math.prod(reaches) / 2**shift + 0.5 > LARGEST_CODE:
+            shift += 1
+        products.append(Interaction(left, right, shift))
+    return products

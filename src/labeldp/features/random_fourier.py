@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import cycle
 from typing import Any
 
@@ -44,27 +44,18 @@ WIDTH = 2.0
 """Root mean square of the phases of standardised rows, in radians."""
 SPAN = 2
 """Columns that a wave goes through."""
-AMPLITUDE = 2**14
-"""Of the table."""
+LEVELS = 16
+"""Quantiles between which numbers are taken for evenly spread."""
+_AMPLITUDE = 2**14
+"""Of the table of cosines."""
 _TABLE_BITS = 12
 _SUMMED = 12
 """So many 16-bit numbers, less their mean, have a deviation of 2**16, but for a part in 2**33."""
-LEVELS = 16
-"""Quantiles between which numbers are taken for evenly spread."""
-_ROOT_12 = Fraction(math.sqrt(12))
 
-
-@cache
-def cosines() -> NDArray[np.float64]:
-    """Return rint(2**14·cos 2πi/4096).
-
-    No value is nearer than 2e-4 to the middle of two whole numbers, so every C library's cosine
-    rounds to the same one.
-    """
-    turns = np.arange(2**_TABLE_BITS) / 2**_TABLE_BITS
-    table: NDArray[np.float64] = np.rint(AMPLITUDE * np.cos(2 * np.pi * turns)) + 0.0  # no -0.0
-    table.flags.writeable = False
-    return table
+# rint(2**14·cos 2πi/4096). No value is nearer than 2e-4 to the middle of two whole numbers, so
+# every C library's cosine rounds to the same one. Adding 0.0 leaves no -0.0.
+COSINES = np.rint(_AMPLITUDE * np.cos(2 * np.pi * np.arange(2**_TABLE_BITS) / 2**_TABLE_BITS)) + 0.0
+COSINES.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -77,25 +68,13 @@ class Input:
     levels: tuple[int, ...] = ()
     """Which of the quantiles 0 to `LEVELS` each of them is."""
 
-    def shares(self, codes: Numbers) -> NDArray[np.int64]:
+    def shares(self, codes: Numbers) -> NDArray[np.uint64]:
         """Return 2**16 times the quantile, in steps of 1/16: linear between bends, flat beyond."""
         bends, levels = np.array(self.bends), np.array(self.levels)
         whole = np.clip(codes, bends[0], bends[-1]).astype(np.int64)
         at = np.clip(np.searchsorted(bends, whole, side="right") - 1, 0, len(bends) - 2)
         rise, run = np.diff(levels)[at] << 16, np.diff(bends)[at]
-        return np.asarray((levels[at] << 16) + (whole - bends[at]) * rise // run)
-
-    def to_json(self) -> dict[str, Any]:
-        bends = {"bends": list(self.bends), "levels": list(self.levels)} if self.bends else {}
-        return {"column": self.column, **bends}
-
-    @classmethod
-    def from_json(cls, entry: Any) -> Input:
-        check_fields(entry, {"column": is_text}, "features: waves", _BENDS)
-        bends, levels = (tuple(entry.get(name, ())) for name in ("bends", "levels"))
-        if len(bends) != len(levels) or len(bends) == 1:
-            raise DataError("features: waves bend elsewhere; restore the original file")
-        return cls(entry["column"], bends, levels)
+        return np.asarray((levels[at] << 16) + (whole - bends[at]) * rise // run).view(np.uint64)
 
 
 @dataclass(frozen=True)
@@ -108,19 +87,13 @@ class RandomFourierFeatures:
     turns: float
     """Deviation of what a standardised number, or a level, adds to a phase."""
 
-    @classmethod
-    def through(cls, inputs: Sequence[Input], count: int) -> RandomFourierFeatures:
-        """Return so many through these columns, which move the phase by `WIDTH` together."""
-        turns = WIDTH / (2 * math.pi * math.sqrt(min(SPAN, len(inputs))))
-        return cls(SEED, count, tuple(inputs), turns)
-
     @property
     def owners(self) -> frozenset[str]:
         return frozenset(each.column for each in self.inputs)
 
     def design_columns(self, columns: Columns) -> list[DesignColumn]:
         self.sizes(columns)  # refuses columns that are not there
-        owners, scale, reach = self.owners, math.sqrt(2) / AMPLITUDE, float(AMPLITUDE)
+        owners, scale, reach = self.owners, math.sqrt(2) / _AMPLITUDE, float(_AMPLITUDE)
         return [
             DesignColumn(f"wave {number}", owners, scale, scale, reach=reach, degree=2)
             for number in range(1, self.count + 1)
@@ -128,11 +101,10 @@ class RandomFourierFeatures:
 
     def write(self, columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
         """Write the codes of the design columns into an array."""
+        values = [codes_of(each.column) for each in self.inputs]
         values = [
-            each.shares(codes_of(each.column)).view(np.uint64)
-            if each.bends
-            else codes_of(each.column)
-            for each in self.inputs
+            each.shares(codes) if each.bends else codes
+            for each, codes in zip(self.inputs, values, strict=True)
         ]
         phase = np.empty(len(out), np.uint64)
         for wave, (first, multipliers) in enumerate(self.draws(self.sizes(columns))):
@@ -140,7 +112,7 @@ class RandomFourierFeatures:
             for each, value, by in zip(self.inputs, values, multipliers, strict=True):
                 if by.any():  # a wave goes through two columns
                     phase += value * by[0] if each.bends else by[value]
-            out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
+            out[:, wave] = COSINES[phase >> np.uint64(64 - _TABLE_BITS)]
 
     @lru_cache(maxsize=8)  # noqa: B019
     def draws(self, sizes: tuple[int, ...]) -> list[tuple[np.uint64, list[NDArray[np.uint64]]]]:
@@ -151,13 +123,13 @@ class RandomFourierFeatures:
         """
         unit = Fraction(self.turns) * 2**48
         # Shares run to 2**16·LEVELS evenly, which has the deviation of that over √12.
-        units = [unit * _ROOT_12 / (LEVELS << 16) if each.bends else unit for each in self.inputs]
-        random = _random(self.seed, self.count, sum(sizes))
+        share_unit = unit * Fraction(math.sqrt(12)) / (LEVELS << 16)
+        random = normals_and_phases(self.seed, self.count, sum(sizes))
         waves = []
         for pair, (normals, phase) in zip(cycle(column_pairs(len(sizes))), random, strict=False):
             rest, multipliers = iter(normals), []
-            for place, (size, each) in enumerate(zip(sizes, units, strict=True)):
-                by = each if place in pair else 0
+            for place, (size, each) in enumerate(zip(sizes, self.inputs, strict=True)):
+                by = 0 if place not in pair else share_unit if each.bends else unit
                 turns = [round(next(rest) * by) % 2**64 for _ in range(size)]
                 multipliers.append(np.array(turns, np.uint64))
             waves.append((np.uint64(phase), multipliers))
@@ -174,19 +146,24 @@ class RandomFourierFeatures:
         return tuple(sizes)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "seed": self.seed,
-            "count": self.count,
-            "inputs": [each.to_json() for each in self.inputs],
-            "turns": self.turns,
-            "span": SPAN,
-        }
+        inputs = list[dict[str, Any]]()
+        for each in self.inputs:
+            bends = {"bends": list(each.bends), "levels": list(each.levels)} if each.bends else {}
+            inputs.append({"column": each.column, **bends})
+        drawn = {"seed": self.seed, "count": self.count, "inputs": inputs}
+        return {**drawn, "turns": self.turns, "span": SPAN}
 
     @classmethod
-    def from_json(cls, entry: Any) -> RandomFourierFeatures:
-        check_fields(entry, _WAVES, "features: waves")
-        inputs = tuple(map(Input.from_json, entry["inputs"]))
-        return cls(entry["seed"], entry["count"], inputs, float(entry["turns"]))
+    def from_json(cls, document: Any) -> RandomFourierFeatures:
+        check_fields(document, _WAVES, "features: waves")
+        inputs = list[Input]()
+        for entry in document["inputs"]:
+            check_fields(entry, {"column": is_text}, "features: waves", _BENDS)
+            bends, levels = (tuple(entry.get(name, ())) for name in ("bends", "levels"))
+            if len(bends) != len(levels) or len(bends) == 1:
+                raise DataError("features: waves bend elsewhere; restore the original file")
+            inputs.append(Input(entry["column"], bends, levels))
+        return cls(document["seed"], document["count"], tuple(inputs), float(document["turns"]))
 
 
 def column_pairs(columns: int) -> Iterator[tuple[int, ...]]:
@@ -205,7 +182,7 @@ def column_pairs(columns: int) -> Iterator[tuple[int, ...]]:
                 yield min(one, other), max(one, other)
 
 
-def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]:
+def normals_and_phases(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]:
     """Yield `count` times `each` normals of deviation 2**16, as integers, and a 64-bit word."""
     length = 2 * _SUMMED * each + 8
     data = hashlib.shake_256(f"labeldp waves {seed}".encode()).digest(count * length)
