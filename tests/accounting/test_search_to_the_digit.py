@@ -6,16 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
-from scipy import optimize
 
-from labeldp.accounting.calibrate import (
-    _brent,
-    _smallest_real,
-    calibrate,
-    epsilon_at,
-)
+from labeldp.accounting.calibrate import _smallest_real, calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchMethod, SearchRange
 from labeldp.accounting.radial import PureProfile
@@ -237,23 +230,3 @@ def test_a_number_that_passes_is_at_most_1e_9_above_the_smallest(truth, guess):
     else:
         assert truth <= found <= truth * (1 + 1.1e-9) + 2e-15
     assert len(asked) < 90
-
-
-@pytest.mark.parametrize("shape", ["exponential", "arctangent", "fifth power", "line"])
-def test_the_root_search_is_that_of_scipy(shape: str) -> None:
-    """Bit for bit: plans that were made with scipy's search keep their noise."""
-    rng = np.random.default_rng(0)
-    for zero, left, right in rng.exponential(size=(200, 3)):
-
-        def function(x: float, zero: float = zero) -> float:
-            gap = x - zero
-            return {
-                "exponential": math.expm1(gap),
-                "arctangent": math.atan(30.0 * gap),
-                "fifth power": gap**5,
-                "line": 1e-9 * gap,
-            }[shape]
-
-        ends = (zero - left, zero + right)
-        found = _brent(function, *ends, absolute=1e-12, relative=1e-11)
-        assert found == optimize.brentq(function, *ends, xtol=1e-12, rtol=1e-11, maxiter=1000)

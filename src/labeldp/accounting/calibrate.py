@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import count
-from typing import ClassVar
 
 from labeldp.accounting.privacy_profile import (
     LEAST_CLAIM,
@@ -39,6 +38,12 @@ from labeldp.accounting.privacy_profile import (
 from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
+
+_ROOT_TOLERANCE = 1e-11
+"""Relative, for the root of a quick δ; where only utility depends on it, `_ROUGH_TOLERANCE`."""
+_ROUGH_TOLERANCE = 1e-4
+_ROUGH_EXCESS = 2e-2
+"""By how much of δ an answer that is not certified may exceed it."""
 
 
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
@@ -52,7 +57,7 @@ def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
     search = profile.epsilon_search(delta)
     if not isinstance(search, SearchRange):
         return search
-    return _SEARCHES[search.method](_Test(lambda epsilon: (profile, epsilon), delta, search))
+    return _best_real(_Test(lambda epsilon: (profile, epsilon), delta, search))
 
 
 def calibrate(
@@ -71,12 +76,10 @@ def calibrate(
         return search
     if delta >= 1.0:
         return math.inf if search.increasing else 0.0
-    kind = _Test if certified else _QuickTest
-    test = kind(lambda value: (profile.with_parameter(name, value), epsilon), delta, search)
-    if search.integer:
-        answer = _most(test) if search.increasing else _fewest(test)
-    else:
-        answer = _SEARCHES[search.method](test)
+    test = _Test(
+        lambda value: (profile.with_parameter(name, value), epsilon), delta, search, certified
+    )
+    answer = _best_integer(test) if search.integer else _best_real(test)
     if math.isinf(answer):
         least = test.quick_delta(search.value(search.high)).upper
         raise PlanError(search.error_message.format(least=f"{least:.3g}"))
@@ -100,11 +103,12 @@ class _Test:
     at: Callable[[float], tuple[PrivacyProfile, float]]
     delta: float
     search: SearchRange
-    tolerance: ClassVar[float] = 1e-11
-    """Relative tolerance for the root of `quick_delta`."""
+    certified: bool = True
 
     def passes(self, value: float) -> bool:
-        """Whether the certified δ is at most `delta`."""
+        """Whether the certified δ is at most `delta`: only such a value is ever claimed."""
+        if not self.certified:
+            return self.quick_delta(value).upper <= self.delta * (1.0 + _ROUGH_EXCESS)
         profile, epsilon = self.at(value)
         return profile.delta(epsilon).upper <= self.delta
 
@@ -129,54 +133,48 @@ class _Test:
         return math.log(max(estimate, LEAST_CLAIM)) - math.log(self.delta)
 
 
-class _QuickTest(_Test):
-    """The same by `quick_delta` alone, up to 2 % of δ."""
-
-    tolerance = 1e-4
-
-    def passes(self, value: float) -> bool:
-        return self.quick_delta(value).upper <= self.delta * (1.0 + 2e-2)
-
-
-def _near(test: _Test) -> float:
-    """Find the root of quick δ, then step up until the certified δ passes."""
+def _best_real(test: _Test) -> float:
+    """Return the best real number that passes, by the method of the search; inf if none does."""
     search = test.search
-    root = _root(test.log_excess, search.low, search.high, search.start, test.tolerance)
-    if root == search.high and test.log_excess(root) > 0.0:
-        return math.inf
-    return _smallest_real(test.passes, search.value(root), search.value(search.high))
-
-
-def _doubling(test: _Test) -> float:
-    """The same, but bracket the root by doubling: δ is slow to compute far out."""
-    search = test.search
-    if test.log_excess(search.low) <= 0.0:
-        return search.value(search.low)
-    low, high = search.low, search.start
-    while test.log_excess(high) > 0.0:
-        low, high = high, 2.0 * high
-        if high > search.high:
+    low, high, root = search.low, search.high, search.start
+    tolerance = _ROOT_TOLERANCE if test.certified else _ROUGH_TOLERANCE
+    if search.method is SearchMethod.SHARP:
+        return _sharp(test)
+    if search.method is SearchMethod.HALVING:
+        if not test.passes(high):
             return math.inf
-    root = _root(test.log_excess, low, high, high, test.tolerance)
-    return _smallest_real(test.passes, search.value(root), search.value(search.high))
-
-
-def _steps(test: _Test) -> float:
-    """Step up from `start` by the certified δ alone."""
-    search = test.search
-    return _smallest_real(test.passes, search.value(search.start), search.value(search.high))
+        if not test.passes(high * (1.0 - 1e-12)):
+            return high
+        while high - low > 1e-9 * high:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if test.passes(middle) else (middle, high)
+        return high
+    if search.method is SearchMethod.NEAR:
+        root = _root(test.log_excess, low, high, root, tolerance)
+        if root == high and test.log_excess(root) > 0.0:
+            return math.inf
+    elif search.method is SearchMethod.DOUBLING:
+        if test.log_excess(low) <= 0.0:
+            return search.value(low)
+        while test.log_excess(root) > 0.0:
+            low, root = root, 2.0 * root
+            if root > high:
+                return math.inf
+        root = _root(test.log_excess, low, root, root, tolerance)
+    # What was found by a quick δ, or the start itself (STEPS), need not pass yet.
+    return _smallest_real(test.passes, search.value(root), search.value(high))
 
 
 def _sharp(test: _Test) -> float:
     """Find the root of a closed form to its last digits, then step to the private side."""
-    search = test.search
+    search, excess = test.search, test.sharp_log_excess
+    # Steps are short, then longer, since a δ near 1 hardly moves.
+    lengths: Iterator[float] = (min(0.5, 1e-13 * 1.1 ** max(0, taken - 100)) for taken in count())
     if search.increasing:
         root = search.low  # where even the least is too much, the steps below go on from there
-        if test.sharp_log_excess(root) < 0.0:
-            root = _brent(
-                test.sharp_log_excess, root, search.high, absolute=1e-14, relative=2.0**-50
-            )
-        value, lengths = search.value(root), _step_lengths()
+        if excess(root) < 0.0:
+            root = _brent(excess, root, search.high, absolute=1e-14, relative=2.0**-50)
+        value = search.value(root)
         while not test.passes(value):
             value *= 1.0 - next(lengths)
         return value
@@ -184,83 +182,41 @@ def _sharp(test: _Test) -> float:
         return search.low
     if not test.passes(search.high):
         return math.inf
-    value = _brent(test.sharp_log_excess, search.low, search.high, absolute=1e-14, relative=1e-14)
-    lengths = _step_lengths()
+    value = _brent(excess, search.low, search.high, absolute=1e-14, relative=1e-14)
     while not test.passes(value):
         value += next(lengths) * (1.0 + value)
     return value
 
 
-def _step_lengths() -> Iterator[float]:
-    """Lengths of steps to the private side: short, then longer, since a δ near 1 hardly moves."""
-    return (min(0.5, 1e-13 * 1.1 ** max(0, taken - 100)) for taken in count())
+def _best_integer(test: _Test) -> float:
+    """Return the value of the best whole number that passes; 0 or inf if none does.
 
-
-def _halving(test: _Test) -> float:
-    """Bisect the ratio of the ends by the certified δ."""
-    low, high = test.search.low, test.search.high
-    if not test.passes(high):
-        return math.inf
-    if not test.passes(high * (1.0 - 1e-12)):
-        return high
-    while high - low > 1e-9 * high:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if test.passes(middle) else (middle, high)
-    return high
-
-
-_SEARCHES: dict[SearchMethod, Callable[[_Test], float]] = {
-    SearchMethod.NEAR: _near,
-    SearchMethod.DOUBLING: _doubling,
-    SearchMethod.STEPS: _steps,
-    SearchMethod.SHARP: _sharp,
-    SearchMethod.HALVING: _halving,
-}
-
-
-def _most(test: _Test) -> int:
-    """Return the largest integer that passes; 0 if none does."""
+    Quick δ never refuses what passes, so it leaves a number from which the certified δ goes on.
+    """
     search = test.search
-    cap, start = round(search.value(search.high)), search.value(search.start)
-    if search.method is SearchMethod.NEAR:
-        if not test.may_pass(1):
-            return 0
-        root = _root(
-            lambda place: -test.log_excess(place), search.low, search.high, search.start, 1e-11
+    if search.increasing:
+        cap, start = round(search.value(search.high)), search.value(search.start)
+        if search.method is SearchMethod.NEAR:
+            if not test.may_pass(1):
+                return 0
+
+            def room(place: float) -> float:
+                return -test.log_excess(place)
+
+            start = search.value(_root(room, search.low, search.high, search.start))
+        most = _largest_integer(test.may_pass, round(start), cap)
+        return _largest_integer(test.passes, most, most)
+    low, high = round(search.low), round(search.high)
+    size = high - low + 1
+    # The first that passes is the one after the last that fails; fails(n) is about low + n − 1.
+    failing = _largest_integer(
+        lambda n: not test.may_pass(search.value(low + n - 1)), round(search.start) - low, size
+    )
+    if failing < size:
+        failing = _largest_integer(
+            lambda n: n <= failing or not test.passes(search.value(low + n - 1)), failing + 1, size
         )
-        start = search.value(root)
-    # quick δ never refuses what passes, so the answer is at most the largest that may pass
-    most = _largest_integer(test.may_pass, round(start), cap)
-    return _largest_integer(test.passes, most, most)
-
-
-def _fewest(test: _Test) -> float:
-    """Return the value of the smallest integer that passes; inf if none does."""
-    search = test.search
-    low, start, high = round(search.low), round(search.start), round(search.high)
-    value = search.value
-    least = _smallest_integer(lambda n: test.may_pass(value(n)), low, start, high)
-    if least is None:
-        return math.inf
-    answer = _smallest_integer(lambda n: test.passes(value(n)), least, least + 1, high)
-    return math.inf if answer is None else value(answer)
-
-
-def _smallest_integer(
-    passes: Callable[[int], bool], lowest: int, guess: int, cap: int
-) -> int | None:
-    """Return the smallest n in [lowest, cap] that passes, if all larger ones pass too."""
-    if passes(lowest):
-        return lowest
-    low, high = lowest, min(max(lowest + 1, guess), cap)
-    while low < high and not passes(high):
-        low, high = high, min(2 * high, cap)
-    if low == high:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passes(middle) else (middle, high)
-    return high
+    return math.inf if failing == size else search.value(low + failing)
 
 
 def _largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
@@ -301,7 +257,7 @@ def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) ->
 
 
 def _root(
-    function: Function, low: float, high: float, start: float, relative: float = 1e-11
+    function: Function, low: float, high: float, start: float, relative: float = _ROOT_TOLERANCE
 ) -> float:
     """Return where a decreasing function changes sign, about; an end if it does not.
 
@@ -323,41 +279,9 @@ def _root(
 def _brent(
     function: Function, first: float, second: float, *, absolute: float, relative: float
 ) -> float:
-    """Return a zero of a function with opposite signs at the two ends, as scipy's brentq does.
+    """Return a zero of a function with opposite signs at the two ends."""
+    # imported here: it is the only use of scipy.optimize, which costs each command a tenth of a
+    # second, and not every command searches
+    from scipy.optimize import brentq
 
-    Written out because importing scipy.optimize takes a seventh of a small release.
-    """
-    before, now = first, second
-    at_before, at_now = function(before), function(now)
-    if at_before == 0.0:
-        return before
-    opposite, at_opposite = before, at_before  # the end with the other sign than `now`
-    step = last_step = now - before
-    while at_now != 0.0:
-        if at_before != 0.0 and (at_before > 0.0) != (at_now > 0.0):
-            opposite, at_opposite = before, at_before
-            step = last_step = now - before
-        if abs(at_opposite) < abs(at_now):  # `now` is the better end
-            before, now, opposite = now, opposite, now
-            at_before, at_now, at_opposite = at_now, at_opposite, at_now
-        tolerance = (absolute + relative * abs(now)) / 2.0
-        half = (opposite - now) / 2.0
-        if abs(half) < tolerance:
-            return now
-        trial = math.inf
-        if abs(last_step) > tolerance and abs(at_now) < abs(at_before):
-            if before == opposite:  # secant
-                trial = -at_now * (now - before) / (at_now - at_before)
-            else:  # inverse quadratic interpolation
-                slope = (at_before - at_now) / (before - now)
-                slope_opposite = (at_opposite - at_now) / (opposite - now)
-                rise = at_opposite * slope_opposite - at_before * slope
-                trial = -at_now * rise / (slope_opposite * slope * (at_opposite - at_before))
-        if 2.0 * abs(trial) < min(abs(last_step), 3.0 * abs(half) - tolerance):
-            last_step, step = step, trial
-        else:  # bisection
-            last_step = step = half
-        before, at_before = now, at_now
-        now += step if abs(step) > tolerance else math.copysign(tolerance, half)
-        at_now = function(now)
-    return now
+    return float(brentq(function, first, second, xtol=absolute, rtol=relative, maxiter=1000))
