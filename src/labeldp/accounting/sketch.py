@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from scipy import special
 
@@ -52,16 +53,14 @@ _LEAST_LOG_FLOOR, _MOST_LOG_FLOOR = -60.0, 120.0
 """Range of log(residual floor / squared label width)."""
 
 
-# ---- where the residual floor comes from, and what it costs (theory §6)
-#
-# declared        the curator asserts it; an assumption, named as such
-# measured        σ̂ = σ + N(0, s0²) is published and σ_lb read off it
-# added           noise N(0, s²) on every aggregate label is the floor, whatever the labels
-# measured+added  the noise adds only what the measured floor lacks
-
-
 class FloorMode(StrEnum):
-    """How a release establishes its residual floor."""
+    """How a release establishes its residual floor (theory §6).
+
+    declared        the curator asserts it; an assumption, named as such
+    measured        σ̂ = σ + N(0, s0²) is published and σ_lb read off it
+    added           noise N(0, s²) on every aggregate label is the floor, whatever the labels
+    measured+added  the noise adds only what the measured floor lacks
+    """
 
     DECLARED = "declared"
     MEASURED = "measured"
@@ -134,9 +133,6 @@ def default_measurement(epsilon: float, delta: float, labels: int = 1) -> Measur
     positive(epsilon=epsilon)
     mu = gaussian.largest_mu(epsilon, delta)
     return Measurement(math.sqrt(0.1) * mu / math.sqrt(labels), delta / 10.0)
-
-
-# ---- profiles
 
 
 @dataclass(frozen=True)
@@ -246,22 +242,18 @@ class SketchProfile(PrivacyProfile):
         return SearchRange(0.0, MOST_EPSILON, float(self.labels))
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
+        scale = 2.0 * math.log(self.facts.width)
         if name == "bags":
             most = math.log(MOST_BAGS)
-            likely = math.log(self.floor) - 2.0 * math.log(self.facts.width) - 3.0
-            start = min(max(0.0, likely), most)
+            start = min(max(0.0, math.log(self.floor) - scale - 3.0), most)
             return SearchRange(0.0, most, start, math.exp, increasing=True, integer=True)
-        if name == "floor":
-            return self._floors(epsilon, delta)
-        return super().parameter_search(name, epsilon, delta)
-
-    def _floors(self, epsilon: float, delta: float) -> SearchRange:
+        if name != "floor":
+            return super().parameter_search(name, epsilon, delta)
         if gaussian.upper(epsilon, self.seen) + self.slack >= delta:
             raise PlanError(
                 f"measuring the floor alone spends delta {delta} at epsilon {epsilon}; "
                 "measure it with more noise or a smaller slack"
             )
-        scale = 2.0 * math.log(self.facts.width)
         return SearchRange(
             scale + _LEAST_LOG_FLOOR,
             scale + _MOST_LOG_FLOOR,
@@ -285,14 +277,10 @@ class DisjointBagsProfile(PrivacyProfile):
     labels: int = 1
 
     def delta(self, epsilon: float) -> Bounds:
-        if self.labels == 1:
-            return self.each.delta(epsilon)
-        return self._spread([part.delta(share) for part, share in self._parts(epsilon)])
+        return self._total(epsilon, SketchProfile.delta)
 
     def quick_delta(self, epsilon: float) -> Bounds:
-        if self.labels == 1:
-            return self.each.quick_delta(epsilon)
-        return self._spread([part.quick_delta(share) for part, share in self._parts(epsilon)])
+        return self._total(epsilon, SketchProfile.quick_delta)
 
     def group(self, size: int) -> DisjointBagsProfile:
         at_least(1, size=size)
@@ -304,21 +292,20 @@ class DisjointBagsProfile(PrivacyProfile):
     def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
         return (self.each if self.labels == 1 else self), delta
 
-    def _parts(self, epsilon: float) -> list[tuple[SketchProfile, float]]:
-        """Return the profile of a bag with 1, 2, … of the labels, and its share of ε."""
-        largest, bag = min(self.labels, self.each.facts.rows), replace(self.each, slack=0.0)
-        sizes = range(1, largest + 1)
-        return [(bag.group(size), epsilon * size / self.labels) for size in sizes]
-
-    def _spread(self, parts: list[Bounds]) -> Bounds:
+    def _total(self, epsilon: float, law: Callable[[SketchProfile, float], Bounds]) -> Bounds:
         """Return δ of the costliest partition of the labels into bags, by dynamic programming.
 
         A partition's cost is a sum over its parts. `lower` has all labels in one bag.
         """
+        if self.labels == 1:
+            return law(self.each, epsilon)
+        bag = replace(self.each, slack=0.0)  # the measurement fails once, not once a bag
+        sizes = range(1, min(self.labels, self.each.facts.rows) + 1)
+        parts = [law(bag.group(size), epsilon * size / self.labels) for size in sizes]
         dearest = [0.0]
         for labels in range(1, self.labels + 1):
-            sizes = range(1, min(labels, len(parts)) + 1)
-            dearest.append(max(round_up(parts[p - 1].upper + dearest[labels - p]) for p in sizes))
+            some = range(1, min(labels, len(parts)) + 1)
+            dearest.append(max(round_up(parts[p - 1].upper + dearest[labels - p]) for p in some))
         upper = min(1.0, dearest[self.labels])
         lower = parts[-1].lower if len(parts) == self.labels else 0.0
         return Bounds(lower, upper, upper).plus(self.each.slack)
@@ -403,11 +390,9 @@ def _exact(
     return SketchProfile(facts, bags, floor, *measurement_cost(measurement))
 
 
-def _exact_worst_case(
-    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
-) -> PrivacyProfile:
+def _exact_worst_case(facts: DatasetBounds, *rest: Any) -> PrivacyProfile:
     """The same law for any features."""
-    return _exact(replace(facts, max_leverage=None), bags, floor, measurement)
+    return _exact(replace(facts, max_leverage=None), *rest)
 
 
 def _paper(
