@@ -150,51 +150,47 @@ def test_a_step_is_the_1024th_part_of_what_it_serves() -> None:
     ]  # fmt: skip
 
 
-def draw(
-    word: int, noise: rounded_noise.NoiseLaw = rounded_noise.NORMAL, grid: int = 0, **more: Any
-) -> rounded_noise._RoundedDraw:
-    randomness = told(more=more.get("more", ()))
-    return rounded_noise._RoundedDraw(0, word, grid, randomness, more.get("exact", wants), noise)
-
-
-@pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("tail", [0, 5, 2**63 - 2])
-def test_a_border_decides_only_outside_what_the_bits_leave_open(tail: int, upper: bool) -> None:
-    """p is somewhere from tail to tail + 1: borders at both ends decide, none in between."""
+def test_a_border_decides_only_outside_what_the_bits_leave_open(tail: int) -> None:
+    """p is somewhere from tail to tail + 1: borders at both ends decide, between them more bits."""
     sliver = arb(2) ** -80
 
-    def compared(border: Any) -> bool | None:
-        noise = rounded_noise.NoiseLaw(
-            rounded_noise.NORMAL.inverse, lambda _: border * arb(2) ** -64
+    def compared(border: Any, *more: int) -> bool:
+        uniform = rounded_noise._LazyUniform(tail, told(more=more))
+        answer = uniform.is_below(lambda _: border * arb(2) ** -64)
+        assert (uniform.tail, uniform.length) == (
+            ((tail << 64) + more[0], 128) if more else (tail, 64)
         )
-        made = draw(tail + upper * 2**63, noise, exact=lambda _row, _bits: (arb(0), arb(1)))
-        return made._compare(1, 192)
+        return answer
 
     with rounded_noise._precision(300):
-        for border in (arb(tail + 1), arb(tail + 1) + sliver, arb(tail + 3)):
-            assert compared(border) is not upper
-        for border in (arb(tail), arb(tail) - sliver, arb(tail) - 2):
-            assert compared(border) is upper
-        for border in (arb(tail) + sliver, arb(tail) + 0.5, arb(tail + 1) - sliver):
-            assert compared(border) is None
+        borders = [arb(tail + 1), arb(tail + 1) + sliver, arb(tail + 3)]
+        assert all(compared(border) for border in borders)
+        borders = [arb(tail), arb(tail) - sliver, arb(tail) - 2]
+        assert not any(compared(border) for border in borders)
+        half = 2**63
+        assert not compared(arb(tail) + sliver, half)
+        assert compared(arb(tail + 1) - sliver, half)
+        assert compared(arb(tail) + 0.5, half - 1)
+        assert not compared(arb(tail) + 0.5, half)
 
 
 def test_a_number_that_no_bits_settle_is_refused_after_a_thousand_of_them() -> None:
     """What is asked for gets more exact every time; here the answer never does."""
     precisions = []
 
-    def exact(row: int, precision: int) -> tuple[Any, Any]:
-        assert row == 0
+    def border(precision: int) -> Any:
         assert ctx.prec == precision
         precisions.append(precision)
-        return arb(0, 4), arb(1)
+        return arb(0, 4)
 
-    made = draw(QUARTER, exact=exact, more=(0,) * 40)
+    uniform = rounded_noise._LazyUniform(QUARTER, told(more=(5, 6, *(0,) * 40)))
     with pytest.raises(PlanError) as refusal:
-        made.is_below(0, 1)
+        uniform.is_below(border)
     assert str(refusal.value) == ("a number could not be rounded; nothing was published, run again")
     bits = [64 * count for count in range(1, 17)]
-    assert made._length == 1024 + 64
+    assert uniform.length == 1024 + 64
+    assert uniform.tail >> (uniform.length - 192) == (QUARTER << 128) + (5 << 64) + 6
     assert len(precisions) == len(bits)
     assert all(given >= 2 * length for given, length in zip(precisions, bits, strict=True))
 
@@ -204,15 +200,21 @@ def test_a_number_that_no_bits_settle_is_refused_after_a_thousand_of_them() -> N
     "noise", [rounded_noise.NORMAL, rounded_noise.LAPLACE], ids=["normal", "laplace"]
 )
 def test_the_search_for_a_cell_begins_at_it(noise: rounded_noise.NoiseLaw, grid: int) -> None:
-    """So that none is long: the quantile of the word in doubles, about an exact mean."""
+    """So that none is long: once to begin, and once for each border of the cell."""
     law = stats.norm if noise is rounded_noise.NORMAL else stats.laplace
     rng = np.random.default_rng(grid + 20)
     for word in rng.integers(0, 2**64, 20, dtype=np.uint64):
-        mean = float(rng.normal(0, 100))
-        made = draw(int(word), noise, grid, exact=lambda _r, _b, m=mean: (arb(m), arb(7)))
+        mean, asked = float(rng.normal(0, 100)), []
+
+        def exact(row: int, precision: int, mean: float = mean, asked: Any = asked) -> Any:
+            asked.append((row, precision))
+            return arb(mean), arb(7)
+
         tail = (int(word) % 2**63 + 0.5) / 2**64
         unit = float(law.isf(tail) if word >= 2**63 else law.ppf(tail))
-        assert made.nearest_cell() == round((mean + 7 * unit) / 2.0**grid)
+        found = rounded_noise._cell_in_doubt(3, int(word), unit, grid, told(), exact, noise)
+        assert found == round((mean + 7 * unit) / 2.0**grid)
+        assert asked == [(3, 192), (3, 320), (3, 320)]
 
 
 def deviation(std: float) -> rounded_noise.Exact:
@@ -230,9 +232,16 @@ def deviation(std: float) -> rounded_noise.Exact:
 def test_the_search_for_a_cell_of_chi_begins_at_it(freedom: int) -> None:
     rng = np.random.default_rng(freedom)
     for word in rng.integers(0, 2**64, 10, dtype=np.uint64):
-        made = rounded_noise._RoundedChi(freedom, int(word), -8, told(), deviation(3.0))
+        asked = []
+
+        def exact(row: int, precision: int, asked: Any = asked) -> Any:
+            asked.append(precision)
+            return deviation(3.0)(row, precision)
+
+        found = rounded_noise.sample_rounded_chi(freedom, -8, told(int(word)), exact)
         root = stats.chi(freedom).ppf((int(word) + 0.5) / 2**64)
-        assert made.nearest_cell() == round(3 * root * 2**8)
+        assert found == round(3 * root * 2**8) / 2**8
+        assert asked == [192, 320, 320]
 
 
 @pytest.mark.parametrize(("freedom", "std"), [(1, 3.0), (5, 0.7), (300, 11.0), (3, 0.05)])
@@ -272,22 +281,15 @@ def test_the_cell_is_found_wherever_its_search_begins(value: float, off: int) ->
     """The one whose borders, half a step on either side, have the number between them."""
 
     class Known:
-        def nearest_cell(self) -> int:
-            return math.floor(value + 0.5) + off
+        def is_below(self, border: Any) -> bool:
+            return value < float(border(192)) * 2.0**5
 
-        def is_below(self, cell: int, side: int) -> bool:
-            return value < cell + side / 2
+    def place(border: Any, precision: int) -> Any:
+        assert precision == 192
+        return border
 
-    known: Any = Known()
-    assert rounded_noise._cell_of(known) == math.floor(value + 0.5)
-
-
-def test_further_bits_follow_those_before_word_by_word() -> None:
-    made = draw(2**63 + 9, more=(5, 6, 7))
-    made._extend()
-    assert (made._tail, made._length) == ((9 << 64) + 5, 128)
-    made._extend()
-    assert (made._tail, made._length) == ((9 << 128) + (5 << 64) + 6, 192)
+    known, truth = Known(), math.floor(value + 0.5)
+    assert rounded_noise._cell_of(known, truth + off, -5, place) == truth  # type: ignore[arg-type]
 
 
 def test_the_precision_of_balls_is_as_it_was_even_after_a_failure() -> None:

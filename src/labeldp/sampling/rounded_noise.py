@@ -136,8 +136,8 @@ def sample_rounded(
     # the last term of `error` leaves no cell certain that is not an exact double (from 2**49 on)
     certain = np.abs(scaled - cell) + error / step < 0.5
     for row in np.flatnonzero(~certain):
-        # by ball arithmetic and more random bits
-        cell[row] = _cell_of(_RoundedDraw(int(row), int(bits[row]), grid, randomness, exact, noise))
+        place, word = int(row), int(bits[row])
+        cell[row] = _cell_in_doubt(place, word, unit[row], grid, randomness, exact, noise)
     # `rint` makes −0.0 of what lies just below 0: its sign would tell more than the cell does.
     return np.asarray(cell * step + 0.0)
 
@@ -147,9 +147,25 @@ def sample_rounded_chi(freedom: int, grid: int, randomness: Randomness, exact: E
 
     `exact` gives std to any precision; its mean is not used.
     """
+    from flint import arb
+    from scipy.special import gammainccinv, gammaincinv
+
     word = int(words(randomness.labels, 1)[0])
-    draw = _RoundedChi(freedom, word, grid, randomness, exact)
-    return math.ldexp(_cell_of(draw), grid)
+    half, above = freedom / 2, 2**64 - word
+    if word < above:  # each half of the law by its own end: 1 less a double may be 0
+        square = 2 * gammaincinv(half, (word + 0.5) * 2.0**-64)
+    else:
+        square = 2 * gammainccinv(half, (above - 0.5) * 2.0**-64)
+    with _precision(_FIRST_PRECISION):
+        _, std = exact(0, _FIRST_PRECISION)
+        guess = round(float(std.mid()) * math.sqrt(float(square)) * 2.0**-grid)
+
+    def distribution(border: Any, precision: int) -> Any:
+        _, std = exact(0, precision)
+        return _chi_distribution(freedom, border / std if border > 0 else arb(0))
+
+    uniform = _LazyUniform(word, randomness)
+    return math.ldexp(_cell_of(uniform, guess, grid, distribution), grid)
 
 
 def sample_rounded_radial(
@@ -174,12 +190,62 @@ def sample_rounded_radial(
     )
 
 
-def _cell_of(draw: _RoundedDraw) -> float:
-    """The exact cell of a draw."""
-    cell = draw.nearest_cell()
-    while draw.is_below(cell, -1):
+def _cell_in_doubt(
+    row: int,
+    word: int,
+    unit: float,
+    grid: int,
+    randomness: Randomness,
+    exact: Exact,
+    noise: NoiseLaw,
+) -> float:
+    """Return the cell of mean + scale·noise by ball arithmetic, as many random bits as it takes.
+
+    `word` are the first 64 bits: which half of the law, and p < 1/2 within it. `unit` is the noise
+    in doubles, near which the search begins.
+    """
+    from flint import arb
+
+    upper_half = bool(word >> 63)
+    with _precision(_FIRST_PRECISION):
+        mean, scale = exact(row, _FIRST_PRECISION)
+        place = (mean + scale * float(unit)) * arb(2) ** -grid
+        guess = int((place + arb(0.5)).mid().floor().unique_fmpz())
+
+    def distribution(border: Any, precision: int) -> Any:
+        mean, scale = exact(row, precision)
+        distance = (border - mean) / scale
+        # in the upper half the number is mean − scale·F⁻¹(p)
+        return noise.below(-distance if upper_half else distance)
+
+    uniform = _LazyUniform(word & (2**63 - 1), randomness)
+    return _cell_of(uniform, guess, grid, distribution, falling=upper_half)
+
+
+def _cell_of(
+    uniform: _LazyUniform,
+    cell: int,
+    grid: int,
+    distribution: Callable[[Any, int], Any],
+    *,
+    falling: bool = False,
+) -> float:
+    """Return the exact cell of a number that grows with its uniform p, or falls with it.
+
+    `distribution` gives the p at which the number would be at a border, as a ball of so many bits.
+    The search goes on from `cell`.
+    """
+    from flint import arb
+
+    def is_below(half_cells: int) -> bool:
+        def at_border(precision: int) -> Any:
+            return distribution(arb(half_cells) * arb(2) ** (grid - 1), precision)
+
+        return uniform.is_below(at_border) is not falling
+
+    while is_below(2 * cell - 1):
         cell -= 1
-    while not draw.is_below(cell, +1):
+    while not is_below(2 * cell + 1):
         cell += 1
     return float(cell)
 
@@ -198,98 +264,28 @@ def _precision(bits: int) -> Iterator[None]:
             ctx.prec = saved
 
 
-class _RoundedDraw:
-    """One number mean + scale·F⁻¹(p) whose uniform p gets more bits on demand."""
+class _LazyUniform:
+    """A uniform p in [tail, tail+1]·2**-length that gets more random bits on demand."""
 
-    def __init__(
-        self,
-        row: int,
-        bits: int,
-        grid: int,
-        randomness: Randomness,
-        exact: Exact,
-        noise: NoiseLaw = NORMAL,
-    ) -> None:
-        self._row, self._grid, self._exact, self._noise = row, grid, exact, noise
-        self._randomness = randomness
-        self._upper_half = bool(bits >> 63)
-        self._tail, self._length = bits & (2**63 - 1), 64  # p in [tail, tail+1]·2**-length
+    def __init__(self, word: int, randomness: Randomness) -> None:
+        self.tail, self.length, self._randomness = word, 64, randomness
 
-    def nearest_cell(self) -> int:
-        """About where the number is: exact in the mean, in doubles for the noise."""
+    def is_below(self, border: Callable[[int], Any]) -> bool:
+        """Whether p is below a number, of which `border` gives a ball with so many bits."""
         from flint import arb
 
-        unit = float(self._noise.inverse(np.array((self._tail + 0.5) * 2.0**-64)))
-        with _precision(_FIRST_PRECISION):
-            mean, scale = self._exact(self._row, _FIRST_PRECISION)
-            value = mean - scale * unit if self._upper_half else mean + scale * unit
-            cell = (value * arb(2) ** -self._grid + arb(0.5)).mid().floor()
-            return int(cell.unique_fmpz())
-
-    def is_below(self, cell: int, side: int) -> bool:
-        """Whether the number is below the border at (cell + side/2)·2**grid."""
-        while self._length <= _MOST_BITS:
-            precision = _FIRST_PRECISION + 2 * self._length
+        while self.length <= _MOST_BITS:
+            precision = _FIRST_PRECISION + 2 * self.length
             with _precision(precision):
-                answer = self._compare(2 * cell + side, precision)
-            if answer is not None:
-                return answer
-            self._extend()
+                ball, unit = border(precision), arb(2) ** -self.length
+                # Balls compare as true only if every number in them does.
+                if arb(self.tail + 1) * unit <= ball:
+                    return True
+                if arb(self.tail) * unit >= ball:
+                    return False
+            word = int(words(self._randomness.refinement, 1)[0])
+            self.tail, self.length = (self.tail << 64) | word, self.length + 64
         raise PlanError("a number could not be rounded; nothing was published, run again")
-
-    def _compare(self, half_cells: int, precision: int) -> bool | None:
-        from flint import arb
-
-        border = arb(half_cells) * arb(2) ** (self._grid - 1)
-        below = self._distribution(border, precision)
-        unit = arb(2) ** -self._length
-        if arb(self._tail + 1) * unit <= below:
-            return not self._upper_half
-        if arb(self._tail) * unit >= below:
-            return self._upper_half
-        return None
-
-    def _distribution(self, border: Any, precision: int) -> Any:
-        """The p at which the number would be at the border."""
-        mean, scale = self._exact(self._row, precision)
-        distance = (border - mean) / scale
-        if self._upper_half:
-            distance = -distance  # the number is mean − scale·F⁻¹(p)
-        return self._noise.below(distance)
-
-    def _extend(self) -> None:
-        word = int(words(self._randomness.refinement, 1)[0])
-        self._tail, self._length = (self._tail << 64) | word, self._length + 64
-
-
-class _RoundedChi(_RoundedDraw):
-    """One number std·F⁻¹(p), F the distribution of χ with `freedom` degrees."""
-
-    def __init__(
-        self, freedom: int, bits: int, grid: int, randomness: Randomness, exact: Exact
-    ) -> None:
-        super().__init__(0, bits, grid, randomness, exact)
-        self._freedom, self._upper_half = freedom, False
-        self._tail = bits  # p in [tail, tail+1]·2**-length
-
-    def nearest_cell(self) -> int:
-        from scipy.special import gammainccinv, gammaincinv
-
-        half, above = self._freedom / 2, 2**64 - self._tail
-        if self._tail < above:  # each half of the law by its own end: 1 less a double may be 0
-            square = 2 * gammaincinv(half, (self._tail + 0.5) * 2.0**-64)
-        else:
-            square = 2 * gammainccinv(half, (above - 0.5) * 2.0**-64)
-        root = math.sqrt(float(square))
-        with _precision(_FIRST_PRECISION):
-            _, std = self._exact(0, _FIRST_PRECISION)
-            return round(float(std.mid()) * root * 2.0**-self._grid)
-
-    def _distribution(self, border: Any, precision: int) -> Any:
-        from flint import arb
-
-        _, std = self._exact(0, precision)
-        return _chi_distribution(self._freedom, border / std if border > 0 else arb(0))
 
 
 def _chi_distribution(freedom: int, x: Any) -> Any:
@@ -305,15 +301,14 @@ def _chi_distribution(freedom: int, x: Any) -> Any:
     if freedom <= _SERIES:
         with _precision(ctx.prec + 4 * freedom):
             return (x * x / 2).gamma_lower(half, 1)
-    scale = acb((1 - half) * arb(2).log() - half.lgamma())
-
-    def density(z: Any, _: Any) -> Any:
-        return (_log_density(freedom - 1, z) + scale).exp()
-
     start = max(1, math.floor(math.sqrt(freedom) - _REACH))
     if x <= start:
         return arb(0, 2.0**-1020)
-    return acb.integral(density, acb(start), acb(x)).real + arb(0, 2.0**-1020)
+    scale = acb((1 - half) * arb(2).log() - half.lgamma())
+    mass = acb.integral(
+        lambda z, _: (_log_density(freedom - 1, z) + scale).exp(), acb(start), acb(x)
+    )
+    return mass.real + arb(0, 2.0**-1020)
 
 
 def _log_density(power: int, z: Any) -> Any:
