@@ -299,12 +299,16 @@ class _Integral:
         if ends is None:
             return 0.0, _NOTHING + self._cut_off(float(_SCAN[0]), float(_SCAN[-1]))
         low, high = ends
+
+        def sum_at(x: Reals) -> float:
+            return float((np.exp(self._log_slope(x)) * self._tail(x)).sum())
+
         step = (high - low) / _FIRST
-        total = step * float(self._at(low + step * np.arange(_FIRST + 1.0)).sum())
+        total = step * sum_at(low + step * np.arange(_FIRST + 1.0))
         intervals, change = _FIRST, math.inf
         while intervals < _LAST and change > _TOLERANCE * total:
             between = low + step * (np.arange(float(intervals)) + 0.5)
-            finer = 0.5 * total + 0.5 * step * float(self._at(between).sum())
+            finer = 0.5 * total + 0.5 * step * sum_at(between)
             change, total = abs(finer - total), finer
             intervals, step = 2 * intervals, 0.5 * step
         return total, 10.0 * change + self._cut_off(low, high)
@@ -351,9 +355,6 @@ class _Integral:
         with np.errstate(divide="ignore"):
             return _above(x, self._log_slope(x) + np.log(self._tail(x)), _DROP)
 
-    def _at(self, x: Reals) -> Reals:
-        return np.asarray(np.exp(self._log_slope(x)) * self._tail(x))
-
     def _tail(self, x: Reals) -> Reals:
         """Return T(x), the probability that μ exceeds its value at x."""
         share, z = special.expit(2.0 * x), special.expit(-2.0 * x)
@@ -367,10 +368,12 @@ class _Integral:
             last = shapes[-1]  # where 1 − z is near 1, z alone has all its digits
             ends = special.betainc(last, 0.5, z), special.betaincc(0.5, last, share)
             out += weights.sum() * np.where(x > 3.0, *ends)
-            if len(weights) > 1:
-                factors = np.cumsum(weights)[:-1] * special.poch(shapes[:-1] + 1.0, -0.5)
-                terms = _powers(factors, shapes[:-1], log_z)
-                out += terms * np.sqrt(share / math.pi)
+            factors = np.cumsum(weights)[:-1] * special.poch(shapes[:-1] + 1.0, -0.5)
+            terms, size = np.zeros_like(x), max(1, _CHUNK // len(x))
+            for start in range(0, len(factors), size):
+                part = slice(start, min(start + size, len(factors)))
+                terms += factors[part] @ np.exp(shapes[part, None] * log_z)
+            out += terms * np.sqrt(share / math.pi)
         return out
 
 
@@ -380,13 +383,3 @@ def _above(x: Reals, log_values: Reals, drop: float) -> tuple[float, float] | No
         return None
     seen = np.flatnonzero(log_values > log_values.max() - drop)
     return float(x[max(seen[0] - 1, 0)]), float(x[min(seen[-1] + 1, len(x) - 1)])
-
-
-def _powers(factors: Reals, shapes: Reals, log_z: Reals) -> Reals:
-    """Σ_a factor_a·z^a for every z, a chunk of exponents at a time."""
-    out = np.zeros_like(log_z)
-    size = max(1, _CHUNK // len(log_z))
-    for start in range(0, len(shapes), size):
-        part = slice(start, start + size)
-        out += factors[part] @ np.exp(shapes[part, None] * log_z)
-    return out
