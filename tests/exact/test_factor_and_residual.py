@@ -161,7 +161,7 @@ def test_columns_kept_are_those_of_exact_elimination(
     gram = ENGINE.run_pass("feature sums", data, GramAccumulator(features))
     for kept in (None, tuple(sorted(rng.permutation(features.width)[: 1 + seed % features.width]))):
         chosen = features if kept is None else features.keep([int(column) for column in kept])
-        order = module._preference(gram.diagonal(), chosen)
+        order, _ = module.preferred_columns(gram, chosen)
         exact = tuple(sorted(module.independent_columns(gram, order)))
         assert verified_cholesky(gram, chosen).kept == exact
 

@@ -448,15 +448,16 @@ def test_products_of_bags_are_exact_to_the_last_unit() -> None:
     """Entries of 20 bits, more rows than one product of doubles could carry."""
     largest = float(2**20 - 1)
     design = np.full((1, 16383, 1), largest)
-    assert stacked.products_of_bags(design, -design).tolist() == [[[-16383 * int(largest) ** 2]]]
+    assert stacked.grams_of_bags(design).tolist() == [[[16383 * int(largest) ** 2]]]
 
 
 def test_columns_are_judged_in_whole_numbers_modulo_a_prime() -> None:
     """A pivot that is a multiple of the prime counts as none, and all after it as they are."""
     prime = 2**31 - 1
     gram = np.array([[[prime, 0, 0], [0, 5, 5], [0, 5, 5]], [[2, 1, 0], [1, 1, 0], [0, 0, 3]]])
-    found = stacked._independent_modulo(gram, prime)
+    found, sure = stacked.independent_in_bags(gram)
     assert found.tolist() == [[False, True, False], [True, True, True]]
+    assert sure.tolist() == [False, True], "of the other prime it is no multiple"
 
 
 # --- weights -------------------------------------------------------------------------------------

@@ -109,10 +109,9 @@ def verified_cholesky(
     Only columns that the feature map keeps are considered. As many columns as rows leave no
     residual and are refused, unless `saturated` says that the labels are hidden otherwise.
     """
-    order = _preference(gram.diagonal(), features)
     # The cheap guess first: if it can be verified, that proves independence many times sooner
     # than elimination modulo a prime.
-    likely = _without_baselines(gram, order, features)
+    order, likely = preferred_columns(gram, features)
     cholesky, _ = _factorise(gram, likely)
     kept = independent_columns(gram, order) if cholesky is None else likely
     if gram.rows <= len(kept) and not saturated:
@@ -226,41 +225,31 @@ def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
     return kept
 
 
-def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int]:
-    """Return the kept columns in the order in which they claim their place.
+def preferred_columns(gram: FeatureGram, features: FeatureMap) -> tuple[list[int], list[int]]:
+    """Return the kept columns in the order in which they claim their place, and the likely basis.
 
-    The most frequent level of every category comes last, so that it becomes the baseline.
+    The most frequent level of every category comes last, so that it becomes the baseline. The
+    likely basis leaves out columns of zeros and the last level of full categories: the levels of
+    a category add up to the constant column, or, without a constant, to the first category. The
+    sums prove it: Xv = 0 exactly where vᵀXᵀXv = 0.
     """
-    baselines = [
-        block.start + int(np.argmax(diagonal[block])) for block in features.category_blocks
-    ]
-    late = set(baselines)
+    diagonal, blocks = gram.diagonal(), features.category_blocks
+    baselines = [block.start + int(np.argmax(diagonal[block])) for block in blocks]
+    late, chosen = set(baselines), set(features.kept_columns)
     order = [column for column in range(len(diagonal)) if column not in late] + baselines
-    chosen = set(features.kept_columns)
-    return [column for column in order if column in chosen]
-
-
-def _without_baselines(gram: FeatureGram, order: Sequence[int], features: FeatureMap) -> list[int]:
-    """Return `order` without columns of zeros and without the last level of full categories.
-
-    The levels of a category add up to the constant column, or, without a constant, to the first
-    category. The sums prove it: Xv = 0 exactly where vᵀXᵀXv = 0.
-    """
-    chosen, place = set(order), {column: at for at, column in enumerate(order)}
-    diagonal = gram.diagonal()
-    whole = [
-        list(range(block.start, block.stop))
-        for block in features.category_blocks
-        if chosen.issuperset(range(block.start, block.stop))
-    ]
-    constant = [0] if features.intercept and 0 in chosen else whole.pop(0) if whole else []
+    order = [column for column in order if column in chosen]
+    levels = [list(range(block.start, block.stop)) for block in blocks]
+    whole = [each for each in zip(levels, baselines, strict=True) if chosen.issuperset(each[0])]
+    constant = [0]
+    if not (features.intercept and 0 in chosen):
+        constant = whole.pop(0)[0] if whole else []
     left_out = set()
-    for block in whole:
+    for block, baseline in whole:
         columns = constant + block
         signs = np.repeat([1, -1], [len(constant), len(block)])
         if signs @ gram.low[np.ix_(columns, columns)] @ signs == 0:
-            left_out.add(max(block, key=place.__getitem__))
-    return [c for c in order if c not in left_out and diagonal[c] > 0.0]
+            left_out.add(baseline)
+    return order, [c for c in order if c not in left_out and diagonal[c] > 0.0]
 
 
 def error_bounds(

@@ -114,7 +114,7 @@ class StackedBags:
         return np.where(self.careful, np.inf, bound)
 
     def _factorise(self) -> None:
-        gram = products_of_bags(self.design, self.design)
+        gram = grams_of_bags(self.design)
         self._try(gram, np.arange(self.bags), np.diagonal(gram, axis1=1, axis2=2) > 0)
         rest = np.flatnonzero(~(self.error_bound <= MAX_BAG_ERROR_BOUND))
         if len(rest):
@@ -164,40 +164,38 @@ class StackedBags:
         return np.argsort(key, axis=1)
 
 
-def products_of_bags(left: Reals, right: Reals) -> Integers:
-    """Return leftᵀ·right of every bag, for integers of at most 20 bits; exact as in `gram.py`."""
-    total: Integers = np.zeros((len(left), left.shape[2], right.shape[2]), dtype=np.int64)
-    for start in range(0, left.shape[1], BLOCK_ROWS):
-        some = slice(start, start + BLOCK_ROWS)
-        total += (left[:, some].mT @ right[:, some]).astype(np.int64)
+def grams_of_bags(design: Reals) -> Integers:
+    """Return XᵀX of every bag, of integers of at most 20 bits; exact as in `gram.py`."""
+    total: Integers = np.zeros((len(design), design.shape[2], design.shape[2]), dtype=np.int64)
+    for start in range(0, design.shape[1], BLOCK_ROWS):
+        some = design[:, start : start + BLOCK_ROWS]
+        total += (some.mT @ some).astype(np.int64)
     return total
 
 
 def independent_in_bags(gram: Integers) -> tuple[Flags, Flags]:
-    """Return the columns that no earlier ones span, and for which bags this is sure."""
-    first, second = (_independent_modulo(gram, prime) for prime in PRIMES)
-    return first, (first == second).all(axis=1)
+    """Return the columns that no earlier ones span, and for which bags this is sure.
 
-
-def _independent_modulo(gram: Integers, prime: int) -> Flags:
-    """Eliminate column by column; a column is dependent if nothing is left of its square.
-
-    Cross-multiplication needs no inverses modulo the prime, and a multiplier that is not 0
-    modulo the prime leaves every 0 where it is.
+    Elimination column by column modulo each prime; a column is dependent if nothing is left of
+    its square. Cross-multiplication needs no inverses modulo the prime, and a multiplier that is
+    not 0 modulo the prime leaves every 0 where it is.
     """
-    rest: NDArray[np.uint64] = (gram % prime).astype(np.uint64)
-    square = np.uint64(prime * prime)  # keeps differences positive in unsigned arithmetic
-    independent: Flags = np.zeros(gram.shape[:2], dtype=bool)
-    for column in range(gram.shape[1]):
-        pivot = rest[:, 0, 0]
-        independent[:, column] = pivot != 0
-        row = np.where(independent[:, column, None], rest[:, 0, 1:], np.uint64(0))
-        scale = np.where(independent[:, column], pivot, np.uint64(1))
-        products = row[:, :, None] * row[:, None, :]
-        rest = rest[:, 1:, 1:] * scale[:, None, None]
-        rest += square - products
-        rest %= np.uint64(prime)
-    return independent
+    answers: list[Flags] = []
+    for prime in PRIMES:
+        rest: NDArray[np.uint64] = (gram % prime).astype(np.uint64)
+        square = np.uint64(prime * prime)  # keeps differences positive in unsigned arithmetic
+        independent: Flags = np.zeros(gram.shape[:2], dtype=bool)
+        for column in range(gram.shape[1]):
+            pivot = rest[:, 0, 0]
+            independent[:, column] = pivot != 0
+            row = np.where(independent[:, column, None], rest[:, 0, 1:], np.uint64(0))
+            scale = np.where(independent[:, column], pivot, np.uint64(1))
+            products = row[:, :, None] * row[:, None, :]
+            rest = rest[:, 1:, 1:] * scale[:, None, None]
+            rest += square - products
+            rest %= np.uint64(prime)
+        answers.append(independent)
+    return answers[0], (answers[0] == answers[1]).all(axis=1)
 
 
 def _factors(matrix: Reals) -> tuple[Reals, Integers, Reals]:
@@ -266,7 +264,12 @@ def fit_bags(stack: StackedBags, codes: Reals) -> BagFits:
         rest = labels - design @ slope
     terms = np.abs(labels) + np.abs(design) @ np.abs(slope)
     blur = np.linalg.norm(terms[:, :, 0], axis=1) * ((stack.terms + 1) * ROUNDING)
-    projected = _projected_norm(stack, white.mT @ rest, rest) / np.sqrt(known) + blur
+    # ‖whitener·Xᵀ·rest‖ from above: its entries are sums over rows of products of rounded numbers
+    sums = np.abs((white.mT @ rest)[:, :, 0])
+    roundings = (stack.terms + stack.rows + 2) * ROUNDING
+    sums += stack.reach * (np.abs(rest[:, :, 0]).sum(axis=1, keepdims=True) * roundings)
+    norm = np.linalg.norm(sums, axis=1) * ((1 + stack.terms * ROUNDING) * (1 + _SLACK))
+    projected = norm / np.sqrt(known) + blur
     size, slack = np.linalg.norm(rest[:, :, 0], axis=1), (stack.rows + 4) * ROUNDING
     # σ² ≥ (‖e‖ − ‖Pe‖)·(‖e‖ + ‖Pe‖), with ‖e‖ from below and ‖Pe‖ from above
     inner = np.maximum(0.0, size * (1 - slack) - blur)
@@ -279,11 +282,3 @@ def fit_bags(stack: StackedBags, codes: Reals) -> BagFits:
         np.where(stack.careful, 0.0, np.sqrt(square) * (1 - _SLACK)),
         np.where(stack.careful, np.inf, (size + blur) * (1 + slack)),
     )
-
-
-def _projected_norm(stack: StackedBags, sums: Reals, rest: Reals) -> Reals:
-    """Return upper bounds of ‖whitener·Xᵀ·rest‖ from its entries' computed `sums`."""
-    slack = (stack.terms + stack.rows + 2) * ROUNDING
-    error = stack.reach * (np.abs(rest[:, :, 0]).sum(axis=1, keepdims=True) * slack)
-    bound = np.linalg.norm(np.abs(sums[:, :, 0]) + error, axis=1)
-    return np.asarray(bound * ((1 + stack.terms * ROUNDING) * (1 + _SLACK)))
