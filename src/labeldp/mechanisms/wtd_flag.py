@@ -5,24 +5,10 @@ never drawn: the m rows of the release are independent N(0, [X|y]ᵀ[X|y]), so t
 the Gram matrix (theory §3a). Given its aggregated features Z_j, an aggregated label is
 N(Z_j·β̂, σ²), with β̂ the least-squares fit of all labels and σ² its residual sum of squares.
 
-Plan (features only)
-    1. summarize the design: exact XᵀX, its verified Cholesky factor R, the largest leverage
-                                                                              -> summarize_design
-    2. choose the number of aggregates m                                      -> choose_bags
-    3. calibrate the residual floor that m aggregates need at (ε, δ)          -> needed_floor
-Run (one pass over the labels)
-    4. exact XᵀX, Xᵀy and yᵀy; check features, leverage and persons again
-                                                                 -> _sums, _check_public_facts
-    5. establish the floor: measure σ with noise, add what is missing as noise -> establish_floor
-    6. sample aggregated features Z = G·R; they do not depend on labels        -> draw_aggregates
-    7. sample aggregated labels N(Z·β̂, σ² + added), exactly rounded            -> draw_aggregates
-A compact release replaces steps 6 and 7 by d+1 rows that carry the same information (theory §8):
-                                                                              -> draw_compact
-
 Privacy: a changed label changes σ and β̂, and thus the law of the aggregates; the exact law of the
 privacy loss is known (theory §3b). It is largest for the neighbour that the public leverage still
 allows when σ² is as small as the floor (§3e). That supremum, composed with the measurement of
-step 5, is the guarantee (`accounting.sketch`).
+the floor, is the guarantee (`accounting.sketch`).
 """
 
 from __future__ import annotations
@@ -46,11 +32,12 @@ from labeldp.accounting.theorems import Answer, Theorem1
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
-from labeldp.exact.gram import FeatureGram, GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.person_norms import PersonScan, PersonSums
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import residual_floor as floors
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_design, other_table
@@ -173,7 +160,8 @@ def needed_floor(floor: floors.FloorParameters, bags: int, *, certified: bool = 
 
 def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: bool = False) -> int:
     """Return how many aggregates to publish (step 2)."""
-    rank, smallest, most = floor.rank, floor.rank + 2, MOST_PUBLISHED_BAGS
+    facts, rank, most = floor.facts, floor.rank, MOST_PUBLISHED_BAGS
+    smallest = rank + 2
     if not compact:
         most = min(most, aggregates_in(megabytes, rank))
     if most < smallest:
@@ -182,7 +170,17 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: boo
             f"at least {smallest}; raise `max_megabytes` or drop columns"
         )
     if not floor.mode.adds:
-        most = min(most, _most_without_noise(floor))
+        # Without added noise the residual, as it is guessed, must carry all aggregates.
+        residual_ss = facts.rows * floor.residual_ms
+        if floor.measurement is not None:
+            # Measuring loses a quantile to the bound and may lose it once more to chance.
+            bound, width = floor.measurement.lower_bound, facts.width
+            residual_ss = bound(bound(residual_ss**0.5, 0.0, width), 0.0, width) ** 2
+        allowed = 0
+        if residual_ss > 0.0:
+            profile = profile_under(floor, 1, residual_ss)
+            allowed = int(calibrate(profile, "bags", floor.epsilon, floor.delta))
+        most = min(most, allowed)
     if most < smallest:
         raise PlanError(
             f"the budget allows {most} aggregates under this floor, but a fit of {rank} "
@@ -191,41 +189,45 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: boo
         )
     if compact:
         return most
+
+    def expected_error(bags: int) -> float:
+        needed = needed_floor(floor, bags, certified=False)  # only the chosen one is certified
+        noise = floor.added(needed, facts.rows) / facts.rows
+        return floor.residual_ms + (floor.residual_ms + noise) * mean_excess(rank, bags)
+
     bags = min(most, 8 * (rank + 1))
-    current = _expected_error(floor, bags)
+    current = expected_error(bags)
     while bags < most:
         more = min(most, _GROWTH * bags)
-        following = _expected_error(floor, more)
+        following = expected_error(more)
         if current - following < _LEAST_GAIN * current * (more / bags - 1) / (_GROWTH - 1):
             break
         bags, current = more, following
     return bags
 
 
-def _most_without_noise(floor: floors.FloorParameters) -> int:
-    """Return the most aggregates under the guessed residual, without added noise."""
-    residual_ss = floor.facts.rows * floor.residual_ms
-    if floor.measurement is not None:
-        # Measuring loses a quantile to the bound and may lose it once more to chance.
-        bound, width = floor.measurement.lower_bound, floor.facts.width
-        residual_ss = bound(bound(residual_ss**0.5, 0.0, width), 0.0, width) ** 2
-    if residual_ss == 0.0:
-        return 0
-    return int(calibrate(profile_under(floor, 1, residual_ss), "bags", floor.epsilon, floor.delta))
-
-
-def _expected_error(floor: floors.FloorParameters, bags: int) -> float:
-    """Return the mean squared error of a fit if the residual mean square is as guessed."""
-    needed = needed_floor(floor, bags, certified=False)  # only the chosen floor must be certified
-    noise = floor.added(needed, floor.facts.rows) / floor.facts.rows
-    return floor.residual_ms + (floor.residual_ms + noise) * mean_excess(floor.rank, bags)
-
-
 # ---- mechanism
 
 
 class WtdFlag(Mechanism):
-    """m sums of all rows with secret Gaussian weights (Algorithm 1)."""
+    """m sums of all rows with secret Gaussian weights (Algorithm 1).
+
+    Plan (features only)
+        1. summarize the design: exact XᵀX, its verified Cholesky factor R, the largest leverage
+                                                                               -> summarize_design
+        2. choose the number of aggregates m                                   -> choose_bags
+        3. calibrate the residual floor that m aggregates need at (ε, δ)       -> needed_floor
+    Run (one pass over the labels)
+        4. sum XᵀX, Xᵀy and yᵀy exactly; check features, leverage and persons again
+                                                                       -> run, _check_public_facts
+        5. establish the floor: measure σ with noise, add what is missing as noise
+                                                                               -> establish_floor
+        6. draw aggregated features Z = G·R; they do not depend on labels      -> draw_aggregates
+        7. draw aggregated labels N(Z·β̂, σ² + added), exactly rounded          -> draw_aggregates
+    A compact release replaces steps 6 and 7 by d+1 rows that carry the same information
+    (theory §8): draw_compact.
+    Labels enter in step 4 and leave in steps 5 and 7 alone.
+    """
 
     name = "wtd-flag"
     title = "m sums of all rows with secret Gaussian weights (Algorithm 1)"
@@ -339,8 +341,17 @@ class WtdFlag(Mechanism):
             not claim.compact or claim.bags > (claim.facts.features or 0) + 1,
         )
         randomness.spend()
-        gram, moments, persons = self._sums(plan, source, engine)
-        factor = self._check_public_facts(plan, gram, persons, source, engine)
+        # Persons are counted in the very pass that sums labels: another might see other rows.
+        sums = GramAccumulator(features), LabelCrossProducts(features, labels)
+        persons = None
+        if source.person is None:
+            gram, moments = engine.run_pass("label sums", source, *sums)
+        else:
+            scan = PersonScan(features)
+            gram, moments, persons = engine.run_pass("label sums", source, *sums, scan)
+        plan.check_feature_sums(gram.digest())
+        factor = plan.factor_of(gram)
+        self._check_public_facts(claim, features, factor, persons, source, engine)
         # From here on labels matter, through σ² and β̂ alone.
         residual = ExactLeastSquares(factor, moments)
         outcome = floors.establish_floor(claim, [residual], labels, randomness)
@@ -366,41 +377,23 @@ class WtdFlag(Mechanism):
             source, randomness, grid=grid, schema=schema, batches=batches(), outcome=outcome
         )
 
-    def _sums(
-        self, plan: MechanismPlan, source: Source, engine: Engine
-    ) -> tuple[FeatureGram, LabelMoments, PersonSums | None]:
-        """Sum features and labels, and count persons, in the one pass that reads labels (step 4).
-
-        Persons must be counted in that very pass: another pass might see other rows.
-        """
-        sums = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
-        if source.person is None:
-            gram, moments = engine.run_pass("label sums", source, *sums)
-            return gram, moments, None
-        scan = PersonScan(plan.features)
-        gram, moments, persons = engine.run_pass("label sums", source, *sums, scan)
-        return gram, moments, persons
-
     def _check_public_facts(
         self,
-        plan: MechanismPlan,
-        gram: FeatureGram,
+        claim: WtdFlagClaim,
+        features: FeatureMap,
+        factor: VerifiedCholesky,
         persons: PersonSums | None,
         source: Source,
         engine: Engine,
-    ) -> VerifiedCholesky:
-        """Return the factor; refuse a table in which the facts that the claim rests on fail."""
-        claim, features, factor = plan.claim, plan.features, plan.factor
-        assert isinstance(claim, WtdFlagClaim)
-        plan.check_feature_sums(gram.digest())
-        if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
-            factor = verified_cholesky(gram, features)  # the plan came from a file, or was edited
-        # Equal sums do not suffice: tables with equal sums may differ in leverage and persons.
+    ) -> None:
+        """Refuse a table in which the facts that the claim rests on fail.
+
+        Equal sums do not suffice: tables with equal sums may differ in leverage and persons.
+        """
         leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
         person, facts = most_rows(features, source, engine, persons), claim.facts
         holds = (
             factor.rows == facts.rows
-            and factor.kept == features.kept_columns
             and factor.rank == facts.features
             and inflation_for(factor.error_bound) <= facts.inflation
             and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
@@ -408,7 +401,6 @@ class WtdFlag(Mechanism):
         )
         if not holds:
             raise PlanError(OTHER_FEATURES)
-        return factor
 
     # ---- reading a release
 
@@ -471,36 +463,36 @@ class WtdFlag(Mechanism):
             question.max_leverage,
             question.centred,
         )
-        answers = {}
-        for name in ACCOUNTANTS:
-            if name != "exact" or question.max_leverage is not None:
-                answers[name] = self._account_by(name, facts, floor, question)
+        answers: dict[str, Document] = {}
+        for name, accountant in ACCOUNTANTS.items():
+            if name == "exact" and question.max_leverage is None:
+                continue
+            profile = accountant(facts, question.bags or 1, floor)
+            answer = answers[name] = {}
+            if question.bags is not None:
+                epsilon = epsilon_at(profile, question.delta)
+                delta = profile.delta(question.epsilon).upper
+                answer |= {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta}
+                if math.isfinite(epsilon):
+                    continue
+            if isinstance(profile, Theorem1):
+                most = profile.max_bags(*question.budget)
+            else:
+                most = Answer(calibrate(profile, "bags", *question.budget))
+            reason = most.reason
+            if not most.value and not reason:
+                reason = (
+                    f"one label can move the residual norm by {facts.width:g}, and the floor on "
+                    f"that norm is {math.sqrt(floor):g}: not even one bag has "
+                    f"ε = {question.epsilon:g}, δ = {question.delta:g}"
+                )
+            if question.bags is None:
+                answer["max_bags"] = most.value
+            elif not reason:
+                reason = f"no ε is enough for {question.bags} aggregates at δ = {question.delta:g}"
+            if reason:
+                answer["reason"] = reason
         return {"accountants": answers}
-
-    def _account_by(
-        self, accountant: str, facts: DatasetBounds, floor: float, question: AccountQuestion
-    ) -> Document:
-        profile = ACCOUNTANTS[accountant](facts, question.bags or 1, floor)
-        if question.bags is not None:
-            epsilon, delta = epsilon_at(profile, question.delta), profile.delta(question.epsilon)
-            answer = {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta.upper}
-            if math.isfinite(epsilon):
-                return answer
-        if isinstance(profile, Theorem1):
-            most = profile.max_bags(*question.budget)
-        else:
-            most = Answer(calibrate(profile, "bags", *question.budget))
-        reason = most.reason
-        if not most.value and not reason:
-            reason = (
-                f"one label can move the residual norm by {facts.width:g}, and the floor on that "
-                f"norm is {math.sqrt(floor):g}: not even one bag has ε = {question.epsilon:g}, "
-                f"δ = {question.delta:g}"
-            )
-        if question.bags is None:
-            return {"max_bags": most.value} | ({"reason": reason} if reason else {})
-        none = f"no ε is enough for {question.bags} aggregates at δ = {question.delta:g}"
-        return answer | {"reason": reason or none}
 
 
 # ---- drawing aggregates (steps 6 and 7)
