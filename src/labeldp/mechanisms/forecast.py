@@ -152,13 +152,6 @@ def forecast(
     )
 
 
-def chi_square_quantiles(mean: float, freedom: float) -> tuple[float, ...]:
-    """Of χ² with so many degrees of freedom, scaled to this mean."""
-    from scipy.special import chdtri
-
-    return tuple(mean * float(chdtri(freedom, 1 - q)) / freedom for q in QUANTILES)
-
-
 def explained_ms(width: float, stated_ms: float = 0.0) -> float:
     """What features are taken to explain of favourable labels (`worth.py`).
 

@@ -1,15 +1,5 @@
 """noisy-rows: every row's label with independent noise, for any learner (theory §11).
 
-Plan (features only)
-    1. count the rows of the largest person, if persons are covered            -> most_rows
-    2. choose the law of least variance, Laplace or Gaussian, and its scale     -> least_noise
-    3. check that doubles hold labels and noise exactly                         -> plan
-    4. forecast what the noise adds to a fit                                    -> plan
-Run (one pass over features, one over labels)
-    5. check that the table's features and persons are those of the plan        -> run
-    6. read labels in a stream; draw round(y + scale·noise) for every row       -> noisy_labels
-    7. publish nothing unless the stream ends and all labels were as declared   -> _draw_batches
-
 Privacy: one label moves one published number by at most Δ, the width of the label range. Laplace
 noise of scale b then is pure ε-DP with ε = Δ/b; Gaussian noise of deviation s is a Gaussian
 mechanism with μ = Δ/s. The k labels of a person move k numbers by Δ each: Laplace noise pays for
@@ -26,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
@@ -40,14 +31,9 @@ from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.mechanisms import noise_checks
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
-from labeldp.mechanisms.description import (
-    Description,
-    Document,
-    describe_person,
-    number,
-)
+from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
-from labeldp.mechanisms.forecast import chi_square_quantiles, explained_ms, shrunken_ms
+from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
 from labeldp.mechanisms.options import (
     ANY_MODEL,
@@ -67,6 +53,8 @@ from labeldp.sampling.streams import Randomness
 if TYPE_CHECKING:
     from labeldp.release.files import Release
 
+Request = PlanRequest[NoisyRowsOptions]
+
 # ---- the two noise laws
 
 _GAUSSIAN_ROOM = 1 - 1e-9
@@ -79,10 +67,8 @@ _UP = 1 + 2.0**-50
 class NoiseLaw:
     """Noise of scale 1, and what it costs to move numbers that carry it."""
 
-    title: str
     is_pure: bool
     """Whether it spends no δ."""
-    sampler: rounded_noise.NoiseLaw
     std: float
     kurtosis: float
     norm: Callable[[int], float]
@@ -91,6 +77,7 @@ class NoiseLaw:
     """The guarantee where labels move by so many scales."""
     largest_move: Callable[[float, float], float]
     """The largest such move within (ε, δ)."""
+    sampler: rounded_noise.NoiseLaw
     check: noise_checks.NoiseLaw
     """What verification knows of the law."""
     sampler_description: str
@@ -98,26 +85,24 @@ class NoiseLaw:
 
 NOISE_LAWS = {
     "laplace": NoiseLaw(
-        title="Laplace",
         is_pure=True,
-        sampler=rounded_noise.LAPLACE,
         std=math.sqrt(2.0),
         kurtosis=6.0,
         norm=float,
         profile=LaplaceProfile,
         largest_move=lambda epsilon, _delta: epsilon * _LAPLACE_ROOM,
+        sampler=rounded_noise.LAPLACE,
         check=noise_checks.LAPLACE,
         sampler_description="exactly rounded Laplace noise on a public grid",
     ),
     "gaussian": NoiseLaw(
-        title="Gaussian",
         is_pure=False,
-        sampler=rounded_noise.NORMAL,
         std=1.0,
         kurtosis=3.0,
         norm=math.sqrt,
         profile=GaussianProfile,
         largest_move=lambda epsilon, delta: largest_mu(epsilon, delta) * _GAUSSIAN_ROOM,
+        sampler=rounded_noise.NORMAL,
         check=noise_checks.NORMAL,
         sampler_description=GAUSSIANS,
     ),
@@ -207,7 +192,7 @@ class NoisyRowsClaim(NoiseClaim):
     def excess_quantiles(self) -> tuple[float, ...]:
         """Quantiles over releases: exact for Gaussian noise, nearly so for Laplace noise, of which
         a fit adds up many draws."""
-        return chi_square_quantiles(self.excess, self.rank)
+        return tuple(self.excess * float(chdtri(self.rank, 1 - q)) / self.rank for q in QUANTILES)
 
     def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
         return self.rows, raw + 2 if self.with_features else 2
@@ -236,7 +221,18 @@ _SCALE_TOLERANCE = 1e-6
 
 
 class NoisyRows(Mechanism):
-    """Every row's label with Laplace or Gaussian noise."""
+    """Every row's label with Laplace or Gaussian noise.
+
+    Plan (features only)
+        1. count the rows of the largest person, if persons are covered          -> most_rows
+        2. choose the law of least variance, Laplace or Gaussian, and its scale   -> least_noise
+        3. check that doubles hold labels and noise exactly; forecast the error of a fit -> plan
+    Run (one pass over features, one over labels)
+        4. check that the table's features and persons are those of the plan      -> run
+        5. read labels in a stream; draw round(y + scale·noise) for every row     -> noisy_labels
+        6. publish nothing unless the stream ends and all labels were as declared -> _draw_batches
+    Labels enter in step 5, and leave there with their noise.
+    """
 
     name = "noisy-rows"
     title = "every row's label with Laplace or Gaussian noise, for any learner"
@@ -248,16 +244,12 @@ class NoisyRows(Mechanism):
     sections: ClassVar = {"row_noise": read_schema("row_noise")}
     account_fields = ("features", "person_rows")
 
-    def check_request(self, request: PlanRequest[NoisyRowsOptions], source: Source) -> None:
+    def check_request(self, request: Request, source: Source) -> None:
         super().check_request(request, source)
         _check_numbered(source)
 
     def plan(
-        self,
-        request: PlanRequest[NoisyRowsOptions],
-        design: DesignSummary,
-        source: Source,
-        engine: Engine,
+        self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Fix the noise from budget and label range; features serve the forecast and learners."""
         self.check_request(request, source)
@@ -335,17 +327,9 @@ class NoisyRows(Mechanism):
         if person is not None and person.rows > claim.protected:
             raise PlanError(OTHER_FEATURES)
         schema = row_schema(features, source.label or "label", with_features=claim.with_features)
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            yield from self._draw_batches(plan, claim, source, engine, randomness, schema)
-            # Features were checked in an earlier pass, so the files must still be the same.
-            if source.state() != files_before:
-                raise DataError(
-                    "the files changed while they were read; leave them alone, run again"
-                )
-
+        batches = self._draw_batches(plan, claim, source, engine, randomness, schema, files_before)
         return plan.pending_release(
-            source, randomness, grid=claim.noise.grid, schema=schema, batches=batches()
+            source, randomness, grid=claim.noise.grid, schema=schema, batches=batches
         )
 
     def _draw_batches(
@@ -356,8 +340,9 @@ class NoisyRows(Mechanism):
         engine: Engine,
         randomness: Randomness,
         schema: pa.Schema,
+        files_before: object,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield row numbers, raw features if they are released, and noisy labels.
+        """Yield row numbers, raw features if they are released, and noisy labels (step 6).
 
         `finish` refuses labels that were not as declared, and only after the last row, so that
         the refusal says nothing about where they stand. Whoever writes the batches keeps none of
@@ -378,6 +363,9 @@ class NoisyRows(Mechanism):
         label_check.finish()
         if rows != claim.rows:
             raise PlanError(OTHER_FEATURES)
+        # Features were checked in an earlier pass, so the files must still be the same.
+        if source.state() != files_before:
+            raise DataError("the files changed while they were read; leave them alone, run again")
 
     def claim_from_json(self, document: Document) -> NoisyRowsClaim:
         noise = document["row_noise"]
@@ -390,7 +378,7 @@ class NoisyRows(Mechanism):
 
     def describe(self, document: Document) -> Description:
         claim = self.claim_from_json(document)
-        title, std = claim.noise.law.title, number(claim.noise.std)
+        title, std = claim.noise.name.capitalize(), number(claim.noise.std)
         pure = " (pure: δ = 0)" if claim.is_pure else ""
         columns = "row number, label" + (" and raw features" if claim.with_features else "")
         facts = (
@@ -414,9 +402,6 @@ class NoisyRows(Mechanism):
         noise = release.certificate["row_noise"]
         return RowLabels(float(noise["std"]), NOISE_LAWS[noise["law"]].kurtosis)
 
-    def row_noise_std(self, rows: int, epsilon: float, delta: float) -> float:
-        return least_noise(1.0, rows, epsilon, delta).std
-
     # ---- verification
 
     def check(self, release: Release) -> Iterator[str]:
@@ -437,8 +422,12 @@ class NoisyRows(Mechanism):
             noisy, labels = self._noisy_labels(claim), release.label_chunks()
             for problem in noise_checks.check_noise(noisy, labels, claim.rows):
                 yield f"{AGGREGATES} has {problem}"
-            if not release.needs_rows:
-                yield from self._check_own_features(release)
+            if not release.needs_rows:  # released features must have the sums of the certificate
+                encode, total = Encoder(features), GramAccumulator(features).new()
+                for batch in release.table.to_batches():
+                    total.add(encode(batch.select(list(features.columns))))
+                if total.result().digest() != release.certificate["digests"]["feature_sums"]:
+                    yield f"{AGGREGATES} has features that are not those of the certificate"
 
     def _check_numbers(self, release: Release) -> Iterator[str]:
         """Check that labels are numbers, and that row numbers increase, a part at a time."""
@@ -463,14 +452,6 @@ class NoisyRows(Mechanism):
         claim = self.claim_from_json(release.certificate)
         labels = release.label_chunks()
         yield from noise_checks.untested_noise(self._noisy_labels(claim), labels, claim.rows)
-
-    def _check_own_features(self, release: Release) -> Iterator[str]:
-        """Check that released features have the sums that the certificate has the digest of."""
-        encode, total = Encoder(release.features), GramAccumulator(release.features).new()
-        for batch in release.table.to_batches():
-            total.add(encode(batch.select(list(release.features.columns))))
-        if total.result().digest() != release.certificate["digests"]["feature_sums"]:
-            yield f"{AGGREGATES} has features that are not those of the certificate"
 
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
@@ -514,7 +495,7 @@ class NoisyRows(Mechanism):
 def noisy_labels(
     values: NDArray[np.float64], labels: LabelGrid, noise: RowNoise, randomness: Randomness
 ) -> NDArray[np.float64]:
-    """Return round(y + scale·noise) on the public grid, one for each label.
+    """Return round(y + scale·noise) on the public grid, one for each label (step 5).
 
     A label is an integer on the public label grid and the scale is public, so that the mean of
     every draw is known without error. Rows are drawn in the order of the table from one stream of
