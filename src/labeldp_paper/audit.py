@@ -330,7 +330,7 @@ class NoisyRowsDataset(KnownDataset):
             np.array([[noise.scale]]),
             LAPLACE if noise.name == "laplace" else NORMAL,
             noise.grid,
-            self._claim.width * noise.law.norm(self._claim.protected),
+            noise.reach(self._claim.width, self._claim.protected),
         )
         return (component,)
 

@@ -84,13 +84,11 @@ class MechanismPlan:
     #
     # Predictions beat the constant one (the mean of all labels) if privacy adds less to the mean
     # square of their error than features explain. What features explain is unknown until labels
-    # are read. The yardstick is what they may explain of favourable labels: spread evenly over
-    # their range of width Δ, half of the variance Δ²/12 explained, and no more than a stated
-    # residual leaves of the Δ²/4 that labels in the range can vary by.
+    # are read; the yardstick is what they may explain of favourable labels.
 
     @property
     def explained_mse(self) -> float:
-        """What features are taken to explain."""
+        """What features are taken to explain (`explained_ms`)."""
         low, high = self.labels.range
         stated = self.forecast.residual_source == "stated"
         return explained_ms(high - low, self.forecast.residual_ms if stated else 0.0)
@@ -191,8 +189,18 @@ class MechanismPlan:
         published about a residual floor, and `more_fields` are the certificate's last fields.
         All other fields are public and fixed before labels are read.
         """
-        left_out = source.rows_left_out(self.features.rows)
-        missing_texts = _missing_label_texts(source)
+        labels: Document = {
+            "column": source.label,
+            "outside_range": "clipped" if source.clip else "refused",
+            "missing": "rows dropped" if source.drop_missing_labels else "refused",
+        }
+        if (left_out := source.rows_left_out(self.features.rows)) is not None:
+            labels["rows_left_out"] = left_out
+        if source.drop_missing_labels and source.label is not None:
+            # Which texts mean a missing label, for whoever drops the same rows again.
+            codes = (f"{source.label}={code}" for code in source.label_parser.codes)
+            if texts := [*source.missing_words, *codes]:
+                labels["na"] = texts
         return PendingRelease(
             self.features,
             schema,
@@ -208,13 +216,7 @@ class MechanismPlan:
                     "residual": "rigorous enclosure",
                 },
                 "randomness": randomness_fields(randomness.private),
-                "labels": {
-                    "column": source.label,
-                    "outside_range": "clipped" if source.clip else "refused",
-                    "missing": "rows dropped" if source.drop_missing_labels else "refused",
-                    **({} if left_out is None else {"rows_left_out": left_out}),
-                    **({"na": missing_texts} if missing_texts else {}),
-                },
+                "labels": labels,
                 "ledger": None,
                 "about": None,
                 "released_at": None,
@@ -228,14 +230,6 @@ class MechanismPlan:
             more_fields or {},
             files or {},
         )
-
-
-def _missing_label_texts(source: Source) -> list[str]:
-    """Return which texts mean a missing label, for whoever drops the same rows again."""
-    if not source.drop_missing_labels or source.label is None:
-        return []
-    codes = (f"{source.label}={code}" for code in source.label_parser.codes)
-    return [*source.missing_words, *codes]
 
 
 class Mechanism(ABC):

@@ -15,8 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import accumulate, repeat, takewhile
-from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from labeldp.errors import at_least, positive
@@ -94,7 +92,7 @@ def forecast(
     added_variance: float,
     residual_source: str = "stated",
 ) -> Forecast:
-    """The law of the error of a least-squares fit, over releases of weighted sums of all rows.
+    """Forecast the error of a least-squares fit over releases of weighted sums of all rows.
 
     Parameters
     ----------
@@ -153,10 +151,10 @@ def forecast(
 
 
 def explained_ms(width: float, stated_ms: float = 0.0) -> float:
-    """What features are taken to explain of favourable labels (`worth.py`).
+    """Return what features are taken to explain of favourable labels, mean square.
 
-    Half of labels spread evenly over a range of this width, and no more than a stated residual
-    leaves of the most that labels can vary by.
+    That is half of the variance Δ²/12 of labels spread evenly over their range of width Δ, and no
+    more than a stated residual leaves of the Δ²/4 that labels in the range can vary by.
     """
     return max(0.0, min(width**2 / 24, width**2 / 4 - stated_ms))
 
@@ -164,7 +162,7 @@ def explained_ms(width: float, stated_ms: float = 0.0) -> float:
 def shrunken_ms(
     slopes: Sequence[float], mean: float, *, rows: int, width: float, explained: float
 ) -> float:
-    """What noise adds to shrunken predictions of all rows, if so much is explained, evenly.
+    """Return what noise adds to shrunken predictions of all rows, if so much is explained, evenly.
 
     Of b ~ N(0, τI) known through noise of variance ν the posterior mean misses τν/(τ+ν): `slopes`
     are the ν of all directions but the mean's, `mean` is its own, with the prior of theory §10.
@@ -175,18 +173,20 @@ def shrunken_ms(
 
 
 def mean_excess(rank: int, bags: int) -> float:
-    """E[(val − opt)/opt] without added noise: d/(m−d−1), infinite for m ≤ d+1."""
+    """Return E[(val − opt)/opt] without added noise: d/(m−d−1), infinite for m ≤ d+1."""
     return rank / (bags - rank - 1) if bags > rank + 1 else math.inf
 
 
 def bag_sizes(first: int, growth: float, most: int) -> Iterator[int]:
-    """Sizes of bags whose forecasts are compared: each so many times the one before."""
-    sizes = map(int, accumulate(repeat(growth), mul, initial=float(first)))
-    return takewhile(lambda size: size <= most, sizes)
+    """Yield sizes of bags whose forecasts are compared: each so many times the one before."""
+    size = float(first)
+    while int(size) <= most:
+        yield int(size)
+        size *= growth
 
 
 def excess_quantile(rank: int, bags: int, probability: float) -> float:
-    """A quantile of (val − opt)/opt without added noise; infinite for m < d.
+    """Return a quantile of (val − opt)/opt without added noise; infinite for m < d.
 
     With x of the Beta law of d/2 and (m−d+1)/2, x/(1−x) has the law of d/(m−d+1)·F(d, m−d+1).
     """
@@ -208,7 +208,7 @@ def sketched_error(
     noise_ms: float = 0.0,
     basis: str,
 ) -> AddedError:
-    """What a fit of aggregates adds, in label units, for residuals between two mean squares.
+    """Return what a fit of aggregates adds, in label units, for residuals between two mean squares.
 
     `spread_ms` bounds the residual mean square, `residual_ms` is a measured one, `noise_ms` what
     noise adds to it for each row of an aggregate. Relative to a residual that may be 0 it is
@@ -216,27 +216,25 @@ def sketched_error(
     """
     from labeldp.release.certificate import AddedError  # late: it is slow to import
 
+    def root(mean_square: float) -> float | None:
+        return math.sqrt(mean_square) if math.isfinite(mean_square) else None
+
     low, _, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
     mean = math.inf if residual_ms is None else mean_excess(rank, bags) * (residual_ms + noise_ms)
-    expected = _root(mean)
+    expected = root(mean)
+    has_residual = bool(expected and residual_ms and spread_ms[0])
     return AddedError(
         added_rms=expected,
-        added_rms_low=_root(low * (spread_ms[0] + noise_ms)),
-        added_rms_high=_root(high * (spread_ms[1] + noise_ms)),
+        added_rms_low=root(low * (spread_ms[0] + noise_ms)),
+        added_rms_high=root(high * (spread_ms[1] + noise_ms)),
         added_of_range=None if expected is None else expected / width,
-        excess_of_residual=mean / residual_ms
-        if expected and residual_ms and spread_ms[0]
-        else None,
+        excess_of_residual=mean / residual_ms if residual_ms and has_residual else None,
         added_basis=basis,
     )
 
 
-def _root(mean_square: float) -> float | None:
-    return math.sqrt(mean_square) if math.isfinite(mean_square) else None
-
-
 def relative_excess(rank: int, bags: int) -> dict[str, float | None]:
-    """Mean and quantiles of (val − opt)/opt for a certificate; None where infinite."""
+    """Return mean and quantiles of (val − opt)/opt for a certificate; None where infinite."""
     low, median, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
     values = {
         "excess_mean": mean_excess(rank, bags),

@@ -9,7 +9,7 @@ the sum kΔ, Gaussian noise for the length √k·Δ. The guarantee needs no assu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +23,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.radial import LaplaceProfile
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
-from labeldp.errors import DataError, InputError, PlanError
+from labeldp.errors import DataError, InputError, PlanError, one_of
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.encoder import Encoder
@@ -37,6 +37,7 @@ from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
 from labeldp.mechanisms.options import (
     ANY_MODEL,
+    GAUSSIAN,
     LINEAR,
     AccountQuestion,
     NoisyRowsOptions,
@@ -61,87 +62,54 @@ _GAUSSIAN_ROOM = 1 - 1e-9
 _LAPLACE_ROOM = 1 - 2.0**-48
 """A budget is used up to this share, so that rounding never breaks it."""
 _UP = 1 + 2.0**-50
-
-
-@dataclass(frozen=True)
-class NoiseLaw:
-    """Noise of scale 1, and what it costs to move numbers that carry it."""
-
-    is_pure: bool
-    """Whether it spends no δ."""
-    std: float
-    kurtosis: float
-    norm: Callable[[int], float]
-    """The norm that counts, of as many moves by 1."""
-    profile: Callable[[float], PrivacyProfile]
-    """The guarantee where labels move by so many scales."""
-    largest_move: Callable[[float, float], float]
-    """The largest such move within (ε, δ)."""
-    sampler: rounded_noise.NoiseLaw
-    check: noise_checks.NoiseLaw
-    """What verification knows of the law."""
-    sampler_description: str
-
-
-NOISE_LAWS = {
-    "laplace": NoiseLaw(
-        is_pure=True,
-        std=math.sqrt(2.0),
-        kurtosis=6.0,
-        norm=float,
-        profile=LaplaceProfile,
-        largest_move=lambda epsilon, _delta: epsilon * _LAPLACE_ROOM,
-        sampler=rounded_noise.LAPLACE,
-        check=noise_checks.LAPLACE,
-        sampler_description="exactly rounded Laplace noise on a public grid",
-    ),
-    "gaussian": NoiseLaw(
-        is_pure=False,
-        std=1.0,
-        kurtosis=3.0,
-        norm=math.sqrt,
-        profile=GaussianProfile,
-        largest_move=lambda epsilon, delta: largest_mu(epsilon, delta) * _GAUSSIAN_ROOM,
-        sampler=rounded_noise.NORMAL,
-        check=noise_checks.NORMAL,
-        sampler_description=GAUSSIANS,
-    ),
-}
+LAPLACE = "laplace"
+NOISE_LAWS = (LAPLACE, GAUSSIAN)
 
 
 @dataclass(frozen=True)
 class RowNoise:
-    """The noise on every label."""
+    """Independent Laplace or Gaussian noise on every label."""
 
     name: str
     scale: float
     """In label units."""
 
+    def __post_init__(self) -> None:
+        one_of("law", self.name, NOISE_LAWS)  # claims may come from anyone's file
+
     @property
-    def law(self) -> NoiseLaw:
-        return NOISE_LAWS[self.name]
+    def is_pure(self) -> bool:
+        """Whether it spends no δ: Laplace noise does not."""
+        return self.name == LAPLACE
 
     @property
     def std(self) -> float:
-        return self.law.std * self.scale
+        return (math.sqrt(2.0) if self.is_pure else 1.0) * self.scale
 
     @property
     def grid(self) -> int:
         """The exponent of the public grid's step."""
         return rounded_noise.grid_for(self.scale)
 
+    def reach(self, width: float, rows: int) -> float:
+        """Return the norm that counts, of `rows` labels that all move by `width`."""
+        return width * (float(rows) if self.is_pure else math.sqrt(rows))
+
     def privacy_profile(self, width: float, rows: int) -> PrivacyProfile:
         """Return what is guaranteed to so many rows together; the move is rounded up."""
-        return self.law.profile(width * self.law.norm(rows) / self.scale * _UP)
+        profile = LaplaceProfile if self.is_pure else GaussianProfile
+        return profile(self.reach(width, rows) / self.scale * _UP)
 
 
 def needed_noise(
     name: str, width: float, rows: int, epsilon: float, delta: float
 ) -> RowNoise | None:
     """Return the least noise of a law that covers `rows` labels; None if no noise is enough."""
-    law = NOISE_LAWS[name]
-    move = law.largest_move(epsilon, delta)
-    return RowNoise(name, width * law.norm(rows) / move) if move > 0 else None
+    unit = RowNoise(name, 1.0)
+    # The largest move of all labels, in scales of the noise, that (ε, δ) allows.
+    allowed = epsilon if unit.is_pure else largest_mu(epsilon, delta)
+    move = allowed * (_LAPLACE_ROOM if unit.is_pure else _GAUSSIAN_ROOM)
+    return RowNoise(name, unit.reach(width, rows) / move) if move > 0 else None
 
 
 def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoise:
@@ -152,6 +120,7 @@ def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoi
 
 # ---- claim
 
+LAPLACE_DRAWS = "exactly rounded Laplace noise on a public grid"
 _BASIS = (
     "independent noise on every row's label, which moves by label_width at most; "
     "nothing is assumed of the labels"
@@ -182,7 +151,7 @@ class NoisyRowsClaim(NoiseClaim):
 
     @property
     def sampler_description(self) -> str:
-        return self.noise.law.sampler_description
+        return LAPLACE_DRAWS if self.noise.is_pure else GAUSSIANS
 
     @property
     def excess(self) -> float:
@@ -268,7 +237,7 @@ class NoisyRows(Mechanism):
             request.accountant,
             request.epsilon,
             # Laplace noise spends no δ; the claim states the strongest guarantee that is true.
-            0.0 if noise.law.is_pure else request.delta,
+            0.0 if noise.is_pure else request.delta,
             bags=design.facts.rows,
             rows=design.facts.rows,
             rank=design.factor.rank,
@@ -400,7 +369,8 @@ class NoisyRows(Mechanism):
 
     def label_model(self, release: Release) -> RowLabels:
         noise = release.certificate["row_noise"]
-        return RowLabels(float(noise["std"]), NOISE_LAWS[noise["law"]].kurtosis)
+        kurtosis = 6.0 if noise["law"] == LAPLACE else 3.0
+        return RowLabels(float(noise["std"]), kurtosis)
 
     # ---- verification
 
@@ -446,7 +416,8 @@ class NoisyRows(Mechanism):
     def _noisy_labels(self, claim: NoisyRowsClaim) -> noise_checks.NoisyLabels:
         low, high = claim.label_range
         noise = claim.noise
-        return noise_checks.NoisyLabels(noise.law.check, noise.scale, low, high, noise.grid)
+        law = noise_checks.LAPLACE if noise.is_pure else noise_checks.NORMAL
+        return noise_checks.NoisyLabels(law, noise.scale, low, high, noise.grid)
 
     def not_checked(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
@@ -516,7 +487,7 @@ def noisy_labels(
         noise.grid - labels.exponent,
         randomness,
         exact,
-        noise.law.sampler,
+        rounded_noise.LAPLACE if noise.is_pure else rounded_noise.NORMAL,
     )
     return np.ldexp(cells, labels.exponent)
 

@@ -278,8 +278,8 @@ def measure_residual(
 
         _, least = _smallest(residuals)
         for residual in residuals:
-            if residual.square_low <= least:
-                _refine(residual, precision)
+            if residual.square_low <= least and residual.bits < precision // 2:
+                residual.refine(precision // 2)
         return _root_ball(*_smallest(residuals)), arb(scale)
 
     value = rounded_noise.sample_rounded(
@@ -310,12 +310,6 @@ def _root_ball(low: Fraction, high: Fraction) -> Any:
 
     down, up = (arb(fmpq(end.numerator, end.denominator)).sqrt() for end in (low, high))
     return down.union(up)
-
-
-def _refine(residual: ExactLeastSquares, precision: int) -> None:
-    """Narrow a residual's enclosure to go with the precision asked for."""
-    if residual.bits < precision // 2:
-        residual.refine(precision // 2)
 
 
 class AggregateLabelSampler:
@@ -349,7 +343,8 @@ class AggregateLabelSampler:
             from flint import arb, fmpz
 
             residual = self._residual
-            _refine(residual, precision)
+            if residual.bits < precision // 2:
+                residual.refine(precision // 2)
             mean = residual.linear(features[row])
             if self._centre:
                 mean += arb(float(features[row, 0])) * arb(fmpz(self._centre))
@@ -403,17 +398,14 @@ def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
         far = checks.FAR * noise
         if not -far <= measured <= math.sqrt(most * claim.facts.rows) + far:
             yield "certificate: floor.measured is impossible: no labels in their range leave that"
-        if not _close(shown, bound):
+        if not math.isclose(shown, bound, rel_tol=1e-6, abs_tol=1e-300):
             yield f"certificate: floor.lower_bound should be {bound:.9g}"
         if claim.mode is FloorMode.MEASURED and due > 0:
             yield "certificate: the floor that was measured is below the one needed"
             due = 0.0
-    if not _close(added, due) or added < due * (1 - 1e-9):
+    close = math.isclose(added, due, rel_tol=1e-6, abs_tol=1e-300)
+    if not close or added < due * (1 - 1e-9):
         yield f"certificate: floor.added_variance should be {due:.9g}"
-
-
-def _close(shown: float, expected: float) -> bool:
-    return math.isclose(shown, expected, rel_tol=1e-6, abs_tol=1e-300)
 
 
 def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -> Iterator[str]:
