@@ -9,7 +9,8 @@ plans.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,7 +87,13 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
     if narrowing:
         only = ", ".join(each.name for each in considered)
         notes.append(f"{', '.join(narrowing)}: for {only}, so auto looked no further")
-    errors = [each.words for each in forecasts if each.words]
+    errors = []
+    for each in forecasts:
+        if each.planned is not None:
+            score = each.planned.plan.forecast.selection_score
+            errors.append(f"{each.mechanism} {number(math.sqrt(score))}")
+        elif each.least_added_mse is not None:
+            errors.append(f"{each.mechanism} ≥ {number(math.sqrt(each.least_added_mse))}")
     if len(errors) > 1:
         notes.append(
             f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
@@ -132,16 +139,6 @@ class MechanismForecast:
             forecast = self.planned.plan.forecast
             return forecast.residual_ms + forecast.selection_score
         return math.inf if self.mean_mse is None else self.mean_mse
-
-    @property
-    def words(self) -> str | None:
-        """The error that privacy adds, in words."""
-        if self.planned is not None:
-            score = self.planned.plan.forecast.selection_score
-            return f"{self.mechanism} {number(math.sqrt(score))}"
-        if self.least_added_mse is not None:
-            return f"{self.mechanism} ≥ {number(math.sqrt(self.least_added_mse))}"
-        return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the forecast as plain values."""
@@ -367,15 +364,15 @@ _MOST_COLUMNS, _MOST_VALUES = 200, 50_000_000
 """Of a table that is encoded again without a column."""
 
 
-def utility_refusal(plan: MechanismPlan, suggestions: Mapping[str, MechanismPlan]) -> str:
+def utility_refusal(planned: Planned, choices: Choices, source: Source, engine: Engine) -> str:
     """Return one line: what is wrong, what would mend it, how to go on without."""
     fixes = "; ".join(
         f"{words} (adds {number(math.sqrt(changed.forecast.added_mse), 3)}, "
         f"keeps {max(0, changed.explained_share_kept):.0%})"
-        for words, changed in suggestions.items()
+        for words, changed in suggest_fixes(planned, choices, source, engine).items()
     )
     return (
-        f"{plan.utility_message}; {f'remedies: {fixes}' if fixes else NO_FIX}; "
+        f"{planned.plan.utility_message}; {f'remedies: {fixes}' if fixes else NO_FIX}; "
         "or give `force=True` to go on regardless"
     )
 
@@ -404,16 +401,23 @@ def suggest_fixes(
     for name in ("bags", "bag_size"):
         if choices.get(name) is not None:
             found[f"without `{name}`"] = replan(planned.design, source, **{name: None})
-    column = _costliest_column(planned)
-    others = tuple(each for each in source.columns if each.name != column)
-    if column is not None and others:
+    # the column of the table that gives a row most leverage, where replanning is quick
+    features = planned.design.features
+    costliest = planned.design.leverage.costliest[0].column
+    raw: list[NumericColumn | CategoricalColumn] = [*features.numeric, *features.categorical]
+    behind = [
+        each.name
+        for each in raw
+        if costliest in (each.name, *(column.name for column in each.design_columns))
+    ]  # none: the constant, or a derived column
+    others = tuple(each for each in source.columns if each.name not in behind[:1])
+    quick = planned.plan.features.width <= _MOST_COLUMNS
+    if behind and others and quick and features.rows * len(features.columns) <= _MOST_VALUES:
         fewer = replace(source, columns=others)
         encoding = make_request(mechanism, **choices).encoding
-        try:
+        with suppress(LabelDPError):
             design = summarize_design(fewer, engine=engine, encoding=encoding)
-            found[f"`drop='{column}'`"] = replan(design, fewer)
-        except LabelDPError:
-            pass
+            found[f"`drop='{behind[0]}'`"] = replan(design, fewer)
     fixes = {
         words: plan
         for words, plan in found.items()
@@ -421,19 +425,3 @@ def suggest_fixes(
         if plan is not None and plan.is_useful and 2 * len(plan.features.names) > columns
     }
     return dict(sorted(fixes.items(), key=lambda each: -each[1].explained_share_kept))
-
-
-def _costliest_column(planned: Planned) -> str | None:
-    """Return the column of the table that gives a row most leverage, where replanning is quick."""
-    features = planned.design.features
-    values = features.rows * len(features.columns)
-    if planned.plan.features.width > _MOST_COLUMNS or values > _MOST_VALUES:
-        return None
-    name = planned.design.leverage.costliest[0].column
-    columns: list[NumericColumn | CategoricalColumn] = [*features.numeric, *features.categorical]
-    behind = [
-        each.name
-        for each in columns
-        if name in (each.name, *(column.name for column in each.design_columns))
-    ]
-    return behind[0] if behind else None  # none: the constant, or a derived column

@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeldp.choose import Planned, choose_basis, plan_mechanism, suggest_fixes, utility_refusal
+from labeldp.choose import Planned, choose_basis, plan_mechanism, utility_refusal
 from labeldp.data.source import Source, applicable, as_source, scan
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
@@ -88,7 +88,7 @@ class Plan(MechanismPlan, ReprMixin):
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         claim, (low, high) = self.claim, self.labels.range
-        bag_size = claim.to_json()["bag_size"]
+        kept, bag_size = max(0.0, self.explained_share_kept), claim.to_json()["bag_size"]
         return (
             f"Plan: {claim.mechanism}, {format_budget(claim.epsilon, claim.delta)}",
             (
@@ -96,10 +96,7 @@ class Plan(MechanismPlan, ReprMixin):
                 ("design columns", f"{len(self.features.names):,}"),
                 ("label range", f"{low:g} to {high:g}"),
                 ("aggregates", f"{claim.bags:,} of {bag_size:,} rows each"),
-                (
-                    "left of what features explain",
-                    f"at most {max(0.0, self.explained_share_kept):.0%}",
-                ),
+                ("left of what features explain", f"at most {kept:.0%}"),
                 *(("warning", text) for text in self.warnings),
             ),
         )
@@ -394,7 +391,16 @@ def mark_plan_released(plan: Plan, out: Path | None, *, again: bool) -> Iterator
         yield
         return
     marker = path.with_name(path.name + ".released")
-    seals = _read_marker(marker)
+    problem = path_problem(marker)
+    seals: list[str] = []
+    try:
+        seals = marker.read_text(encoding="utf-8").split() if marker.exists() else []
+    except (OSError, ValueError) as error:
+        problem = problem or getattr(error, "strerror", None) or "it is not text"
+    if not problem and not all(re.fullmatch("[0-9a-f]{64}", each) for each in seals):
+        problem = "it holds no digests of plans"
+    if problem:
+        raise InputError(f"{marker} cannot be read ({problem}), {_UNNOTICED}")
     if plan.file_seal in seals and not again:
         raise InputError(
             f"{path} was released before ({marker.name} says so), and every release costs its "
@@ -409,20 +415,6 @@ def mark_plan_released(plan: Plan, out: Path | None, *, again: bool) -> Iterator
         if out is None or not out.exists():
             _write_marker(marker, seals)
         raise
-
-
-def _read_marker(marker: Path) -> list[str]:
-    problem = path_problem(marker)
-    try:
-        seals = marker.read_text(encoding="utf-8").split() if marker.exists() else []
-    except (OSError, ValueError) as error:
-        problem = problem or getattr(error, "strerror", None) or "it is not text"
-    else:
-        if not all(re.fullmatch("[0-9a-f]{64}", each) for each in seals):
-            problem = problem or "it holds no digests of plans"
-    if problem is not None:
-        raise InputError(f"{marker} cannot be read ({problem}), {_UNNOTICED}")
-    return seals
 
 
 def _write_marker(marker: Path, seals: list[str]) -> None:
@@ -576,7 +568,10 @@ def plan(
     'shaped-flag'
     """
     arguments = dict(locals())  # before any other name is set
-    choices = {name: arguments[name] for name in (*names(Encoding), *_OWN_OPTIONS)}
+    del arguments["table"]
+    own = {*names(Encoding), *option_names()}  # also options of mechanisms of other packages
+    choices = {name: value for name, value in (arguments | table).items() if name in own}
+    table = {name: value for name, value in table.items() if name not in own}
     choices["epsilon"] = to_float("epsilon", epsilon)
     choices["delta"] = to_float("delta", delta)
     choices["accountant"] = to_str("accountant", accountant)
@@ -587,8 +582,6 @@ def plan(
     if engine is not None and not hasattr(engine, "run_pass"):
         raise InputError(f"`engine` must be of type Engine, not {describe(engine)}")
     make_options(Encoding, choices)  # refuses wrong values, before anything is read
-    for name in option_names() & table.keys():  # of mechanisms of other packages
-        choices[name] = table.pop(name)
     known = [*TABLE_OPTIONS, *choices]
     for name in table.keys() - set(known):
         close = get_close_matches(name, known, n=1)
@@ -601,20 +594,10 @@ def plan(
     def plan_basis(basis: str) -> Planned:
         return plan_mechanism(mechanism, use, choices | {"basis": basis}, source, engine)
 
-    bases: tuple[dict[str, Any], ...] = ()
-    if basis == AUTO:
-        choices["basis"], planned, bases = choose_basis(plan_basis)
-    else:
-        planned = plan_basis(basis)
+    if basis != AUTO:
+        return finish_plan(plan_basis(basis), choices, source, engine, force=force)
+    choices["basis"], planned, bases = choose_basis(plan_basis)
     return finish_plan(planned, choices, source, engine, bases=bases, force=force)
-
-
-_OWN_OPTIONS = (
-    "residual_guess", "bags", "max_megabytes", "floor", "residual_ms", "compact", "residual_share",
-    "noise", "shape_ridge", "with_features", "bag_size", "over_draw", "bag_seed", "min_eigenvalue",
-    "noise_std", "noisy_fraction", "noisy_column",
-)  # fmt: skip
-"""Keywords of `plan` that are options of our mechanisms."""
 
 
 def finish_plan(
@@ -629,8 +612,7 @@ def finish_plan(
     """Return the `Plan` with its notes sorted; refuse one that cannot beat the mean of labels."""
     draft = planned.plan
     if not draft.is_useful and not force:
-        fixes = suggest_fixes(planned, choices, source, engine)
-        raise PlanError(utility_refusal(draft, fixes))
+        raise PlanError(utility_refusal(planned, choices, source, engine))
     rows = draft.features.rows
     notes = [*draft.notes, *left_out_note(source.rows_left_out(rows), rows)]
     if draft.claim.delta == 0.0 < choices["delta"]:
@@ -645,26 +627,6 @@ def finish_plan(
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
-@dataclass(frozen=True)
-class ForecastPoint:
-    """The forecast at one ε, in label units; None where no plan is possible, for the reason."""
-
-    epsilon: float
-    mechanism: str
-    error: float | None = None
-    """Root mean square of what privacy adds to a prediction, and its quantiles over releases."""
-    low: float | None = None
-    high: float | None = None
-    of_range: float | None = None
-    kept: float | None = None
-    """What predictions keep of what features explain; see `Plan.explained_share_kept`."""
-    reason: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-
 def forecast_curve(
     source: Source,
     epsilon: float,
@@ -673,24 +635,34 @@ def forecast_curve(
     mechanism: str,
     engine: Engine | None = None,
     **choices: Any,
-) -> list[ForecastPoint]:
-    """Return a mechanism's forecast at ε and at smaller and larger ones, from features alone."""
+) -> list[dict[str, Any]]:
+    """Return a mechanism's forecast at ε and at smaller and larger ones, from features alone.
+
+    `error` is the root mean square of what privacy adds to a prediction, in label units, `low` and
+    `high` are its quantiles over releases, and `kept` is `Plan.explained_share_kept`. All are None
+    where no plan is possible, for the `reason`.
+    """
     engine = engine or engine_for(source)
     chosen = mechanism_named(mechanism)
     request = make_request(chosen, epsilon=epsilon, delta=delta, **choices)
     chosen.check_request(request, source)
     design = summarize_design(source, engine=engine, encoding=request.encoding)
+    measures = ("error", "low", "high", "of_range", "kept", "reason")
     points = []
     for each in (epsilon * factor for factor in FACTORS):
+        point: dict[str, Any] = {"epsilon": each, "mechanism": mechanism}
+        point |= dict.fromkeys(measures)
+        points.append(point)
         try:
             draft = chosen.plan(replace(request, epsilon=each), design, source, engine)
         except PlanError as problem:
-            points.append(ForecastPoint(each, mechanism, reason=str(problem)))
+            point["reason"] = str(problem)
             continue
         forecast, (low, high) = draft.forecast, draft.labels.range
         squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
-        error, least, most = (math.sqrt(s) if math.isfinite(s) else None for s in squares)
-        share = None if error is None else error / (high - low)
-        values = (error, least, most, share, draft.explained_share_kept)
-        points.append(ForecastPoint(each, mechanism, *values))
+        for name, square in zip(measures, squares, strict=False):
+            point[name] = math.sqrt(square) if math.isfinite(square) else None
+        if point["error"] is not None:
+            point["of_range"] = point["error"] / (high - low)
+        point["kept"] = draft.explained_share_kept
     return points

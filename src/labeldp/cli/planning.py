@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.learners.models import Quality
     from labeldp.passes.engine import Engine
-    from labeldp.planning import ForecastPoint, Plan
+    from labeldp.planning import Plan
     from labeldp.release.files import Release
 
 MOST_NOTES = 5
@@ -151,10 +151,9 @@ def plan(
     if curve or plots is not None:
         same = {"epsilon": EPSILON, "delta": DELTA} | keywords
         same |= {"mechanism": planned.claim.mechanism, "engine": engine}
-        points = forecast_curve(
+        points = documents["forecast_curve"] = forecast_curve(
             source, **{k: v for k, v in same.items() if k not in ("force", "use")}
         )
-        documents["forecast_curve"] = [point.to_json() for point in points]
         if plots is not None:
             draw_pictures([_curve_picture(points, planned.claim.epsilon)], plots)
     if as_json:
@@ -267,15 +266,14 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def _curve_picture(points: Sequence[ForecastPoint], epsilon: float) -> Picture:
+def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
     """Return a plot of the error against ε, with its quantiles over releases."""
-    drawn = [point for point in points if point.error is not None]
+    drawn = [point for point in points if point["error"] is not None]
     middle, low, high = (
-        tuple(getattr(point, name) or math.nan for point in drawn)
-        for name in ("error", "low", "high")
+        tuple(point[name] or math.nan for point in drawn) for name in ("error", "low", "high")
     )
-    x = tuple(point.epsilon for point in drawn)
-    asked = next((point.error for point in drawn if point.epsilon == epsilon), None)
+    x = tuple(point["epsilon"] for point in drawn)
+    asked = next((point["error"] for point in drawn if point["epsilon"] == epsilon), None)
     return Picture(
         name="forecast",
         title="Forecast from features alone: no label was read",

@@ -93,13 +93,7 @@ def check_reach(release: Release, most: float) -> Iterator[str]:
 
 
 def check_scatter(release: Release, floor: float) -> Iterator[str]:
-    """Whether labels vary about their fit as the floor demands."""
-    if _scatter_chance(release, floor) < _CHANCE:
-        yield f"{AGGREGATES} has labels that vary less about their fit than the floor demands"
-
-
-def _scatter_chance(release: Release, floor: float) -> float:
-    """The chance of so small a scatter if the labels' variance given the features is `floor`.
+    """Whether labels vary about their fit as the floor, their variance given features, demands.
 
     The residual sum of squares of the fit is that variance times χ² with bags − columns
     degrees of freedom (theory §5), or more if the labels' means do not lie on one fit. Any other
@@ -119,7 +113,8 @@ def _scatter_chance(release: Release, floor: float) -> float:
     slope = np.linalg.lstsq(gram / np.outer(scale, scale), cross / scale)[0] / scale
     square = sum(float(((t - z / units @ slope) ** 2).sum()) for z, t in release.chunks())
     freedom = release.bags - columns
-    return float(chdtr(freedom, square / floor)) if freedom > 0 else 1.0
+    if freedom > 0 and chdtr(freedom, square / floor) < _CHANCE:
+        yield f"{AGGREGATES} has labels that vary less about their fit than the floor demands"
 
 
 # ---- the law of aggregated features
@@ -151,18 +146,14 @@ def improbable(squares: Reals, freedom: Reals | float) -> bool:
 
 def _fits(parts: Iterator[Reals]) -> bool:
     """Whether these are independent standard normals, looked at a part at a time."""
-    count, total, gram = 0, np.zeros(0), np.zeros((0, 0))
+    count, total, gram = 0, np.zeros(1), np.zeros((1, 1))
     for part in parts:
         if improbable((part**2).sum(axis=1), part.shape[1]):
             return False
-        if not count:
-            total, gram = np.zeros(part.shape[1]), np.zeros((part.shape[1],) * 2)
         count += len(part)
-        total += part.sum(axis=0)
-        gram += part.T @ part
-    if not count:
-        return True
-    if improbable(np.array([total @ total / count]), len(total)):
+        total = total + part.sum(axis=0)
+        gram = gram + part.T @ part
+    if improbable(np.array([total @ total / max(1, count)]), len(total)) and count:
         return False
     if count <= len(total):  # there is no triangle; every row was looked at
         return True

@@ -98,36 +98,29 @@ class NoisyLabels:
         return math.floor(low - 0.5), math.ceil(high + 0.5)
 
     @property
-    def gaps(self) -> tuple[float, float]:
+    def gaps(self) -> Reals:
         """The distances from the range to those cells, in scales."""
         below, above = self.first
         low, high = math.ldexp(self.low, -self.grid), math.ldexp(self.high, -self.grid)
-        return (low - 0.5 - below) * self.step, (above - 0.5 - high) * self.step
+        return np.array([low - 0.5 - below, above - 0.5 - high]) * self.step
 
-    def outside(self) -> tuple[float, float]:
-        """The least and the largest probability that a published label is outside the range."""
-        tail, (below, above) = self._tail, self.gaps
-        ends = tail(below) + tail(above + self.width), tail(above) + tail(below + self.width)
-        return 2 * tail((below + above + self.width) / 2), max(ends)
-
-    def beyond_end(self, side: int) -> tuple[float, float]:
-        """The same of one end of the range: 0 is the lower one."""
-        return self._tail(self.gaps[side] + self.width), self._tail(self.gaps[side])
+    def outside(self) -> tuple[Reals, Reals]:
+        """The least and largest probability of a label below, above and outside the range."""
+        tail, gaps = self.law.tail, self.gaps
+        near, far = tail(gaps), tail(gaps + self.width)
+        middle = 2 * tail((gaps.sum() + self.width) / 2)
+        return np.append(far, middle), np.append(near, (near + far[::-1]).max())
 
     def survival(self, side: int, steps: Reals) -> tuple[Reals, Reals]:
         """Bounds of P[at least so many steps beyond the first cell | outside at this end]."""
-        gap, distance = self.gaps[side], steps * self.step
-        tail = self.law.tail
+        tail, distance, near = self.law.tail, steps * self.step, self.gaps[side]
         if self.law.memoryless:
             both = np.exp(-distance)
             return both, both
-        far, near = np.array(gap + self.width), np.array(gap)
+        far = near + self.width
         with np.errstate(divide="ignore", invalid="ignore"):
             least = np.nan_to_num(tail(far + distance) / tail(far))
         return least, tail(near + distance) / tail(near)
-
-    def _tail(self, x: float) -> float:
-        return float(self.law.tail(np.array(x)))
 
 
 def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
@@ -189,8 +182,20 @@ def check_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -> Iter
         yield "labels that vary less about their fit than the noise demands"
 
 
-def unnoticed_error(noisy: NoisyLabels, outside: int, rows: int) -> float:
-    """The relative error of the scale that `check_noise` might not notice; 1 if any."""
+def untested_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
+    """What `check_noise` could not see in these labels."""
+    least = noisy.outside()[0][-1]
+    if bdtr(0, rows, least) >= CHANCE:
+        yield (
+            f"whether labels carry noise: it takes {least:.2g} of {rows:,} labels out of their "
+            "range, or a few more, and these are too few to tell"
+        )
+        return
+    (below, above), outside = noisy.first, 0
+    for part in labels:
+        cells = np.ldexp(part, -noisy.grid)
+        outside += int(((cells <= below) | (cells >= above)).sum())
+    # the relative error of the scale that the tests might not notice; 1 if any
     if noisy.law.memoryless:
         size = _POWER - float(ndtri(SCALE_CHANCE / 2))
         error = size / math.sqrt(outside) if outside else 1.0
@@ -199,27 +204,11 @@ def unnoticed_error(noisy: NoisyLabels, outside: int, rows: int) -> float:
         size = _POWER - float(ndtri(CHANCE))
         left = 1 - (noisy.width / 2) ** 2 - size * math.sqrt(2 / max(1, rows))
         error = 1 - math.sqrt(max(0.0, left))
-    return min(1.0, error)
-
-
-def untested_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
-    """What `check_noise` could not see in these labels."""
-    least, _ = noisy.outside()
-    if bdtr(0, rows, least) >= CHANCE:
-        yield (
-            f"whether labels carry noise: it takes {least:.2g} of {rows:,} labels out of their "
-            "range, or a few more, and these are too few to tell"
-        )
-        return
-    (below, above), count = noisy.first, 0
-    for part in labels:
-        cells = np.ldexp(part, -noisy.grid)
-        count += int(((cells <= below) | (cells >= above)).sum())
-    error = unnoticed_error(noisy, count, rows)
     if error > _NOTICED:
         yield (
-            f"whether noise is too small or too large by less than {error:.1%}: {count:,} of "
-            f"{rows:,} labels lie outside their range, and these show no smaller error for sure"
+            f"whether noise is too small or too large by less than {min(1.0, error):.1%}: "
+            f"{outside:,} of {rows:,} labels lie outside their range, and these show no smaller "
+            "error for sure"
         )
 
 
@@ -259,48 +248,42 @@ class _Totals:
         self.spectrum += np.bincount(_wrapped(labels, noisy.grid), minlength=_FREQUENCIES)
 
     def problems(self) -> Iterator[str]:
-        yield from self._range()
-        yield from self._excess()
-        yield from self._size_laplace() if self.noisy.law.memoryless else self._size_gaussian()
-        yield from _frequencies(self.noisy.law, self.noisy.step, self.spectrum)
-
-    def _range(self) -> Iterator[str]:
+        """Yield what these sums contradict: tests 1, 2 and 5."""
         noisy, rows = self.noisy, self.rows
-        tail, gaps = noisy.law.tail, np.array(noisy.gaps)
-        chances = tail(gaps + np.maximum(0.0, self.furthest) * noisy.step)
-        if 2 * rows * chances.min() < CHANCE:
+        # how many labels are outside: below, above and on either side
+        reached = noisy.law.tail(noisy.gaps + np.maximum(0.0, self.furthest) * noisy.step)
+        if 2 * rows * reached.min() < CHANCE:
             yield "labels further from their range than the noise can take them"
-        bounds = [noisy.beyond_end(0), noisy.beyond_end(1), noisy.outside()]
-        least, most = np.array(bounds).T
-        counts = np.append(self.counts, self.counts.sum())
+        (least, most), counts = noisy.outside(), np.append(self.counts, self.counts.sum())
         if (bdtr(counts, rows, least) < CHANCE).any():
             yield "labels that stray less from their range than the noise demands"
         if (_at_least(counts, rows, most) < CHANCE).any():
             yield "more labels outside their range than the noise can take there"
-
-    def _excess(self) -> Iterator[str]:
-        """Distances from the range, at each end and at both."""
-        bounds = np.array([self.noisy.survival(side, self.steps) for side in (0, 1)])
+        # how far they are out
+        bounds = np.array([noisy.survival(side, self.steps) for side in (0, 1)])
         least = np.vstack([bounds[:, 0], bounds[:, 0].min(axis=0)])
         most = np.vstack([bounds[:, 1], bounds[:, 1].max(axis=0)])
-        counts = np.append(self.counts, self.counts.sum())[:, None]
         beyond = np.vstack([self.beyond, self.beyond.sum(axis=0)])
-        few, many = bdtr(beyond, counts, least), _at_least(beyond, counts, most)
+        few = bdtr(beyond, counts[:, None], least)
+        many = _at_least(beyond, counts[:, None], most)
         if beyond.size * min(few.min(), many.min()) < CHANCE:
             yield "labels outside their range at distances that do not follow the law of the noise"
+        yield from self._size_laplace() if noisy.law.memoryless else self._size_gaussian()
+        yield from _frequencies(noisy.law, noisy.step, self.spectrum)
 
     def _size_laplace(self) -> Iterator[str]:
+        step = self.noisy.step
         for count, total, chance in (
             (self.counts[0], self.sums[0], CHANCE),
             (self.counts[1], self.sums[1], CHANCE),
             (self.counts.sum(), self.sums.sum(), SCALE_CHANCE / 2),
         ):
-            if count and betainc(count, total + 1, -math.expm1(-self.noisy.step)) < chance:
+            if count and betainc(count, total + 1, -math.expm1(-step)) < chance:
                 yield "labels outside their range that are nearer to it than the noise demands"
-            if count and total and betainc(total, count, math.exp(-self.noisy.step)) < chance:
+            if count and total and betainc(total, count, math.exp(-step)) < chance:
                 yield "labels outside their range that are further from it than the noise allows"
         # Rounding moved each label by half a step at most.
-        nearest = self.distances.min(initial=math.inf) + self.rows * self.noisy.step / 2
+        nearest = self.distances.min(initial=math.inf) + self.rows * step / 2
         if len(self.centres) * gammainc(max(1, self.rows), nearest) < CHANCE:
             yield "labels that differ less from one another than the noise demands"
 
@@ -310,19 +293,16 @@ class _Totals:
         spread = math.sqrt(max(0.0, square - total**2 / max(1, rows))) + rounding
         if rows > 1 and chdtr(rows - 1, spread**2) < CHANCE:
             yield "labels that differ less from one another than the noise demands"
+        # Chernoff's bound of P[noncentral χ² ≥ reach]: the best exponent θ is (1 − 1/u)/2 with
+        # noncentrality·u² + rows·u = reach.
         reach = max(0.0, math.sqrt(square) - rounding) ** 2
-        if _noncentral_tail(reach, rows, rows * (self.noisy.width / 2) ** 2) < CHANCE:
-            yield "labels that differ more from one another than range and noise allow"
-
-
-def _noncentral_tail(x: float, freedom: int, noncentrality: float) -> float:
-    """Chernoff's bound of P[χ² ≥ x]."""
-    if x <= freedom + noncentrality:
-        return 1.0
-    # The best exponent is (1 − 1/u)/2 with noncentrality·u² + freedom·u = x.
-    u = 2 * x / (freedom + math.sqrt(freedom**2 + 4 * noncentrality * x))
-    theta = (1 - 1 / u) / 2
-    return math.exp(noncentrality * theta * u + freedom / 2 * math.log(u) - theta * x)
+        noncentrality = rows * (self.noisy.width / 2) ** 2
+        if reach > rows + noncentrality:
+            u = 2 * reach / (rows + math.sqrt(rows**2 + 4 * noncentrality * reach))
+            theta = (1 - 1 / u) / 2
+            log_chance = noncentrality * theta * u + rows / 2 * math.log(u) - theta * reach
+            if log_chance < math.log(CHANCE):
+                yield "labels that differ more from one another than range and noise allow"
 
 
 def _repeats(law: NoiseLaw, scale: float, grid: int, labels: Reals, chance: float) -> Iterator[str]:
