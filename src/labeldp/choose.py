@@ -34,20 +34,12 @@ Choices = dict[str, Any]
 """Keywords of `plan`: budget, accountant, encoding and options of the mechanism."""
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A mechanism's plan and the design summary that it rests on."""
-
-    plan: MechanismPlan
-    design: DesignSummary
-
-
 # ---- one mechanism, or the best
 
 
 def plan_mechanism(
     name: str, use: str, choices: Choices, source: Source, engine: Engine
-) -> Planned:
+) -> MechanismPlan:
     """Plan with the mechanism of this name, or with "auto" the one that adds least error."""
     if name == AUTO:
         return choose_mechanism(use, choices, source, engine)
@@ -57,10 +49,10 @@ def plan_mechanism(
     request = make_request(mechanism, **choices)
     mechanism.check_request(request, source)
     design = summarize_design(source, engine=engine, encoding=request.encoding)
-    return Planned(mechanism.plan(request, design, source, engine), design)
+    return mechanism.plan(request, design, source, engine)
 
 
-def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine) -> Planned:
+def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
     """Return the plan that adds least to a prediction, with a note on what it was chosen from.
 
     An option that only some mechanisms have narrows the choice to those. Mechanisms without a
@@ -76,7 +68,7 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
     encoding = make_request(considered[0], **choices).encoding
     design = summarize_design(source, engine=engine, encoding=encoding)
     forecasts = forecast_mechanisms(considered, choices, design, source, engine, prune=True)
-    best = best_plan(forecasts).plan
+    best = best_plan(forecasts)
     notes = []
     left_out = [each for each in serving if each.closed_form and each not in considered]
     narrowing = [
@@ -89,8 +81,8 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
         notes.append(f"{', '.join(narrowing)}: for {only}, so auto looked no further")
     errors = []
     for each in forecasts:
-        if each.planned is not None:
-            score = each.planned.plan.forecast.selection_score
+        if each.plan is not None:
+            score = each.plan.forecast.selection_score
             errors.append(f"{each.mechanism} {number(math.sqrt(score))}")
         elif each.least_added_mse is not None:
             errors.append(f"{each.mechanism} ≥ {number(math.sqrt(each.least_added_mse))}")
@@ -100,7 +92,7 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
             f"prediction: {', '.join(errors)}"
         )
     notes = [Note(text, Note.CHOICE) for text in notes]
-    return Planned(replace(best, notes=(*best.notes, *notes)), design)
+    return replace(best, notes=(*best.notes, *notes))
 
 
 def has_options(mechanism: Mechanism, choices: Choices) -> bool:
@@ -124,7 +116,7 @@ class MechanismForecast:
     """What one mechanism would give, or why it has no plan."""
 
     mechanism: str
-    planned: Planned | None = None
+    plan: MechanismPlan | None = None
     mean_mse: float | None = None
     method: str | None = None
     """How the error was forecast: "closed form" or "simulated"."""
@@ -135,14 +127,13 @@ class MechanismForecast:
     @property
     def order(self) -> float:
         """Mechanisms are compared by this error; what has no plan comes last."""
-        if self.planned is not None:
-            forecast = self.planned.plan.forecast
-            return forecast.residual_ms + forecast.selection_score
+        if self.plan is not None:
+            return self.plan.forecast.residual_ms + self.plan.forecast.selection_score
         return math.inf if self.mean_mse is None else self.mean_mse
 
     def to_json(self) -> dict[str, Any]:
         """Return the forecast as plain values."""
-        plan = None if self.planned is None else self.planned.plan
+        plan = self.plan
         claim = plan.claim.to_json() if plan else {}
         return {
             "mechanism": self.mechanism,
@@ -169,20 +160,20 @@ def compare(
     encoding = make_options(Encoding, choices)
     design = summarize_design(source, engine=engine, encoding=encoding)
     forecasts = forecast_mechanisms(serving, choices, design, source, engine)
-    best = best_plan(forecasts).plan
+    best = best_plan(forecasts)
     # the yardstick: the mean of labels of which features explain what they may
     error = best.forecast.residual_ms + best.explained_mse
     constant = MechanismForecast("constant", mean_mse=error, method="yardstick")
     return sorted([*forecasts, constant], key=lambda each: each.order)
 
 
-def best_plan(forecasts: list[MechanismForecast]) -> Planned:
+def best_plan(forecasts: list[MechanismForecast]) -> MechanismPlan:
     """Return the plan of least error; without any, raise why the first mechanism has none."""
-    best = min(forecasts, key=lambda each: math.inf if each.planned is None else each.order)
-    if best.planned is None:
+    best = min(forecasts, key=lambda each: math.inf if each.plan is None else each.order)
+    if best.plan is None:
         assert best.problem is not None
         raise best.problem
-    return best.planned
+    return best.plan
 
 
 def forecast_mechanisms(
@@ -228,8 +219,7 @@ def forecast_mechanisms(
             )
             plan = replace(plan, forecast=forecast)
         best = min(best, plan.forecast.selection_score)
-        planned = Planned(plan, design)
-        forecasts.append(MechanismForecast(name, planned, plan.forecast.mean_mse, method))
+        forecasts.append(MechanismForecast(name, plan, plan.forecast.mean_mse, method))
     return forecasts
 
 
@@ -294,8 +284,8 @@ _LEAVES = 1000
 
 
 def choose_basis(
-    plan_basis: Callable[[str], Planned],
-) -> tuple[str, Planned, tuple[dict[str, Any], ...]]:
+    plan_basis: Callable[[str], MechanismPlan],
+) -> tuple[str, MechanismPlan, tuple[dict[str, Any], ...]]:
     """Return the richest basis whose error stays small, its plan, and what was tried.
 
     `plan_basis` makes the plan of a basis. The first basis that costs too much, or is impossible,
@@ -303,15 +293,14 @@ def choose_basis(
     """
     tried: list[dict[str, Any]] = []
     previous = None
-    best: tuple[str, Planned]
+    best: tuple[str, MechanismPlan]
     for basis, most in BASES.items():
         try:
-            planned = plan_basis(basis)
+            plan = plan_basis(basis)
         except LabelDPError:
             if not tried:
                 raise
             break
-        plan = planned.plan
         if plan.features.basis == previous:
             continue  # no number to bend, or no more values to bend at
         previous = plan.features.basis
@@ -330,9 +319,8 @@ def choose_basis(
         )
         if share > most:
             break
-        best = basis, planned
-    basis, planned = best
-    plan = planned.plan
+        best = basis, plan
+    basis, plan = best
     shares = ", ".join(f"{each['basis']} {each['added_of_range']:.2%}" for each in tried)
     notes = [
         f"basis auto chose {basis}, {len(plan.features.names)} columns; what privacy "
@@ -349,7 +337,7 @@ def choose_basis(
             f"fill some {leaves:,.0f} leaves of {leaf:,.0f} rows, in which noise averages out"
         )
     plan = replace(plan, notes=(*plan.notes, *(Note(each, Note.CHOICE) for each in notes)))
-    return basis, Planned(plan, planned.design), tuple(tried)
+    return basis, plan, tuple(tried)
 
 
 # ---- suggestions
@@ -364,24 +352,26 @@ _MOST_COLUMNS, _MOST_VALUES = 200, 50_000_000
 """Of a table that is encoded again without a column."""
 
 
-def utility_refusal(planned: Planned, choices: Choices, source: Source, engine: Engine) -> str:
+def utility_refusal(plan: MechanismPlan, choices: Choices, source: Source, engine: Engine) -> str:
     """Return one line: what is wrong, what would mend it, how to go on without."""
     fixes = "; ".join(
         f"{words} (adds {number(math.sqrt(changed.forecast.added_mse), 3)}, "
         f"keeps {max(0, changed.explained_share_kept):.0%})"
-        for words, changed in suggest_fixes(planned, choices, source, engine).items()
+        for words, changed in suggest_fixes(plan, choices, source, engine).items()
     )
     return (
-        f"{planned.plan.utility_message}; {f'remedies: {fixes}' if fixes else NO_FIX}; "
+        f"{plan.utility_message}; {f'remedies: {fixes}' if fixes else NO_FIX}; "
         "or give `force=True` to go on regardless"
     )
 
 
 def suggest_fixes(
-    planned: Planned, choices: Choices, source: Source, engine: Engine
+    plan: MechanismPlan, choices: Choices, source: Source, engine: Engine
 ) -> dict[str, MechanismPlan]:
     """Return changed options that make the plan useful, with the plans they lead to, best first."""
-    mechanism, columns = planned.plan.mechanism, len(planned.plan.features.names)
+    mechanism, columns = plan.mechanism, len(plan.features.names)
+    encoding = make_request(mechanism, **choices).encoding
+    whole = summarize_design(source, engine=engine, encoding=encoding)
 
     def replan(design: DesignSummary, source: Source, **changed: Any) -> MechanismPlan | None:
         try:
@@ -394,16 +384,15 @@ def suggest_fixes(
     for epsilon in _BUDGETS:
         if epsilon <= choices["epsilon"]:
             continue
-        plan = replan(planned.design, source, epsilon=epsilon)
-        found = {f"`epsilon={epsilon:g}`": plan}
-        if plan is not None and plan.explained_share_kept >= ENOUGH_KEPT:
+        changed = replan(whole, source, epsilon=epsilon)
+        found = {f"`epsilon={epsilon:g}`": changed}
+        if changed is not None and changed.explained_share_kept >= ENOUGH_KEPT:
             break  # the least ε of those tried that keeps enough; else the largest
     for name in ("bags", "bag_size"):
         if choices.get(name) is not None:
-            found[f"without `{name}`"] = replan(planned.design, source, **{name: None})
+            found[f"without `{name}`"] = replan(whole, source, **{name: None})
     # the column of the table that gives a row most leverage, where replanning is quick
-    features = planned.design.features
-    costliest = planned.design.leverage.costliest[0].column
+    features, costliest = whole.features, whole.leverage.costliest[0].column
     raw: list[NumericColumn | CategoricalColumn] = [*features.numeric, *features.categorical]
     behind = [
         each.name
@@ -411,17 +400,16 @@ def suggest_fixes(
         if costliest in (each.name, *(column.name for column in each.design_columns))
     ]  # none: the constant, or a derived column
     others = tuple(each for each in source.columns if each.name not in behind[:1])
-    quick = planned.plan.features.width <= _MOST_COLUMNS
+    quick = plan.features.width <= _MOST_COLUMNS
     if behind and others and quick and features.rows * len(features.columns) <= _MOST_VALUES:
         fewer = replace(source, columns=others)
-        encoding = make_request(mechanism, **choices).encoding
         with suppress(LabelDPError):
             design = summarize_design(fewer, engine=engine, encoding=encoding)
             found[f"`drop='{behind[0]}'`"] = replan(design, fewer)
     fixes = {
-        words: plan
-        for words, plan in found.items()
+        words: changed
+        for words, changed in found.items()
         # one that leaves less than half of the columns has little to explain
-        if plan is not None and plan.is_useful and 2 * len(plan.features.names) > columns
+        if changed is not None and changed.is_useful and 2 * len(changed.features.names) > columns
     }
     return dict(sorted(fixes.items(), key=lambda each: -each[1].explained_share_kept))

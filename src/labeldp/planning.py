@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeldp.choose import Planned, choose_basis, plan_mechanism, utility_refusal
+from labeldp.choose import choose_basis, plan_mechanism, utility_refusal
 from labeldp.data.source import Source, applicable, as_source, scan
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
@@ -591,17 +591,17 @@ def plan(
     source = as_source(source, label=label, label_range=label_range, **table)
     engine = engine or engine_for(source)
 
-    def plan_basis(basis: str) -> Planned:
+    def plan_basis(basis: str) -> MechanismPlan:
         return plan_mechanism(mechanism, use, choices | {"basis": basis}, source, engine)
 
     if basis != AUTO:
         return finish_plan(plan_basis(basis), choices, source, engine, force=force)
-    choices["basis"], planned, bases = choose_basis(plan_basis)
-    return finish_plan(planned, choices, source, engine, bases=bases, force=force)
+    choices["basis"], draft, bases = choose_basis(plan_basis)
+    return finish_plan(draft, choices, source, engine, bases=bases, force=force)
 
 
 def finish_plan(
-    planned: Planned,
+    draft: MechanismPlan,
     choices: dict[str, Any],
     source: Source,
     engine: Engine,
@@ -610,9 +610,8 @@ def finish_plan(
     force: bool = False,
 ) -> Plan:
     """Return the `Plan` with its notes sorted; refuse one that cannot beat the mean of labels."""
-    draft = planned.plan
     if not draft.is_useful and not force:
-        raise PlanError(utility_refusal(planned, choices, source, engine))
+        raise PlanError(utility_refusal(draft, choices, source, engine))
     rows = draft.features.rows
     notes = [*draft.notes, *left_out_note(source.rows_left_out(rows), rows)]
     if draft.claim.delta == 0.0 < choices["delta"]:

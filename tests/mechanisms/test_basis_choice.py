@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LinearRegressor, Plan, PlanError, plan, scan
-from labeldp.choose import BASES, Planned, choose_basis
+from labeldp.choose import BASES, choose_basis
 from labeldp.features.basis import Basis, LinearSpline
 from labeldp.sampling.streams import Randomness
 
@@ -87,7 +87,7 @@ class _Cheap:
         features = replace(self._made.features, notes=(basis,))
         features = replace(features, basis=plan_basis(basis))
         cost = replace(self._made.forecast, added_mse=(4 * self._shares[basis]) ** 2)
-        return Planned(replace(self._made, features=features, forecast=cost), None)
+        return replace(self._made, features=features, forecast=cost)
 
 
 def plan_basis(basis):
@@ -109,7 +109,7 @@ def test_trees_are_named_where_noisy_rows_feed_many_leaves():
     rows = scan(table(6000).select(["x0", "y"]), label="y", label_range=(-2, 2))
     for epsilon, told in ((1.0, False), (12.0, False), (16.0, True)):
         made = plan(rows, epsilon, 1e-6, mechanism="shaped-flag")
-        notes = choose_basis(_Cheap(made, BASES))[1].plan.notes
+        notes = choose_basis(_Cheap(made, BASES))[1].notes
         assert any("trees on noisy rows" in note for note in notes) is told
     (note,) = (note for note in notes if "trees" in note)
     assert "1,067 leaves of 6 rows" in note

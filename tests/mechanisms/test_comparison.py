@@ -105,12 +105,12 @@ def test_every_mechanism_is_forecast_and_the_best_comes_first() -> None:
     assert errors == sorted(errors)
     by_name = {each.mechanism: each for each in forecasts}
     assert "`bags` does not apply" in by_name[SHAPED].to_json()["reason"]
-    best = best_plan(forecasts).plan
+    best = best_plan(forecasts)
     assert by_name["constant"].mean_mse == best.forecast.residual_ms + best.explained_mse
     for each in (by_name[name] for name in (FLAG, SAMPLED, NOISY)):
-        assert each.planned is not None
-        assert each.planned.plan.claim.mechanism == each.mechanism
-        assert each.planned.plan.forecast.mean_mse == each.mean_mse
+        assert each.plan is not None
+        assert each.plan.claim.mechanism == each.mechanism
+        assert each.plan.forecast.mean_mse == each.mean_mse
         assert each.method == ("closed form" if each.mechanism == FLAG else "simulated")
     best, second = compare(source(2000), **BUDGET)[:2]
     assert (best.mechanism, best.method, second.mechanism) == (SHAPED, "closed form", FLAG)

@@ -124,14 +124,14 @@ def test_remedies_are_planned_and_the_best_comes_first() -> None:
     rows, engine = outlier(3000), labeldp.LocalEngine(1)
     asked = {"epsilon": 1.0, "delta": 1e-6, "winsor": 0.0}
     planned = plan_mechanism("wtd-flag", "linear", asked, rows, engine)
-    assert not planned.plan.is_useful
+    assert not planned.is_useful
     found = suggest_fixes(planned, asked, rows, engine)
     kept = [each.explained_share_kept for each in found.values()]
     assert kept == sorted(kept, reverse=True)
     assert all(each.is_useful for each in found.values())
     cured = found["`drop='income'`"]
     assert "income" not in cured.features.columns
-    assert cured.forecast.added_mse < 0.5 * planned.plan.forecast.added_mse
+    assert cured.forecast.added_mse < 0.5 * planned.forecast.added_mse
 
 
 def test_too_few_aggregates_are_mended_by_leaving_their_number_out() -> None:

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -334,7 +333,7 @@ class SampledNoisyWtdLag(Mechanism):
         1. choose bag size, number of bags and noise                     -> _choose_sizes
         2. draw bags, noisy rows and weights from the seed; with the accountant "exact", draw
            the weights of a bag again while its μ is above the target    -> draw_weights
-        3. claim the largest μ of the bags, or what every draw keeps     -> _draw_bags
+        3. claim the largest μ of the bags, or what every draw keeps     -> _claim
     Run (one pass for the rows of the bags)
         4. draw the same bags and weights from the seed; check their μ   -> run
         5. read the labels of the bags' rows                             -> BagRows.read_labelled
@@ -362,10 +361,21 @@ class SampledNoisyWtdLag(Mechanism):
         """Draw bags, weights and noisy rows; no label is read."""
         self.check_request(request, source)
         options, facts = request.options, design.facts
-        marks, fraction = self._noisy_rows(request, source)
+        fraction = self._noisy_fraction(request, source)
         design.check_residual_left()
         size, bags, std = self._choose_sizes(request, design, fraction)
-        claim, weights = self._draw_bags(request, design, marks, fraction, (size, bags, std))
+        # A draw in which some bag has too few noisy rows is thrown away. No label takes part, and
+        # rows stay equally likely to be in a bag: they are noisy by coins of their own, or no
+        # guarantee over the draw is claimed.
+        tries = _DRAWS if options.bag_seed is None else 1
+        for left in reversed(range(tries)):
+            try:
+                draw = bagging.fresh_draw(options, facts.rows, bags, size, request.delta)
+                claim, weights = self._claim(request, design, source, draw, fraction, std)
+                break
+            except PlanError:
+                if not left:
+                    raise
         spent = claim.delta_at(claim.epsilon)
         if spent > claim.delta:
             raise PlanError(
@@ -390,11 +400,8 @@ class SampledNoisyWtdLag(Mechanism):
             design.notes,
         )
 
-    def _noisy_rows(self, request: Request, source: Source) -> tuple[Flags | None, float]:
-        """Return which rows a column says are noisy, if it does, and the fraction ρ of noisy rows.
-
-        Where a column says it, the fraction is for sizing alone.
-        """
+    def _noisy_fraction(self, request: Request, source: Source) -> float:
+        """Return the fraction ρ of noisy rows; where a column says which are, for sizing alone."""
         options = request.options
         if options.noisy_column is None:
             fraction = 1.0 if options.noisy_fraction is None else options.noisy_fraction
@@ -402,7 +409,7 @@ class SampledNoisyWtdLag(Mechanism):
                 raise InputError(
                     f"`noisy_fraction` must be above 0 and at most 1, not {fraction:g}"
                 )
-            return None, fraction
+            return fraction
         if options.noisy_fraction is not None:
             raise InputError("`noisy_fraction` and `noisy_column` say the same thing; give one")
         if request.accountant != "exact" or options.over_draw:
@@ -410,8 +417,7 @@ class SampledNoisyWtdLag(Mechanism):
                 "with `noisy_column` the noisy rows are not drawn at random; use the accountant "
                 "exact, and leave `over_draw` out"
             )
-        marks = noisy_by_column(source, options.noisy_column)
-        return marks, float(marks.mean())
+        return float(noisy_by_column(source, options.noisy_column).mean())
 
     def _choose_sizes(
         self, request: Request, design: DesignSummary, fraction: float
@@ -479,55 +485,41 @@ class SampledNoisyWtdLag(Mechanism):
             )
         return size, bags_of(size), std
 
-    def _draw_bags(
+    def _claim(
         self,
         request: Request,
         design: DesignSummary,
-        marks: Flags | None,
+        source: Source,
+        draw: Draw,
         fraction: float,
-        sizes: tuple[int, int, float],
+        std: float,
     ) -> tuple[SampledNoisyWtdLagClaim, BagWeights]:
-        """Return the claim of new bags, and their weights.
-
-        A draw in which some bag has too few noisy rows is thrown away. No label takes part, and
-        rows stay equally likely to be in a bag: they are noisy by coins of their own, or no
-        guarantee over the draw is claimed.
-        """
-        options, (size, bags, std), width = request.options, sizes, design.facts.width
-
-        def once() -> tuple[SampledNoisyWtdLagClaim, BagWeights]:
-            draw = bagging.fresh_draw(options, design.facts.rows, bags, size, request.delta)
-            noisy = noisy_by_coins(draw, fraction) if marks is None else marks[draw.members]
-            mu = None
-            if request.accountant == "exact":
-                profile = draw.over(GaussianProfile(1.0))
-                mu = calibrate(profile, "mu", request.epsilon, request.delta)
-            weights = draw_weights(draw, noisy, width, std, mu)
-            if mu is not None and not draw.over_draw:
-                # The claim is about these very bags. Its μ is a hair above theirs, so that whoever
-                # repeats the draw and rounds differently accepts the same weights.
-                mu = min(mu, weights.largest_mu(width, std) * (1 + _ROUNDING))
-            claim = SampledNoisyWtdLagClaim(
-                request.accountant,
-                request.epsilon,
-                request.delta,
-                bags,
-                design.factor.rank,
-                design.labels.range,
-                design.features.intercept,
-                draw,
-                std,
-                fraction if marks is None else None,
-                options.noisy_column,
-                mu,
-            )
-            return claim, weights
-
-        if options.bag_seed is None:
-            for _ in range(_DRAWS - 1):
-                with suppress(PlanError):
-                    return once()
-        return once()
+        """Return the claim of these bags, and their weights (steps 2 and 3)."""
+        column, mu = request.options.noisy_column, None
+        if request.accountant == "exact":
+            profile = draw.over(GaussianProfile(1.0))
+            mu = calibrate(profile, "mu", request.epsilon, request.delta)
+        claim = SampledNoisyWtdLagClaim(
+            request.accountant,
+            request.epsilon,
+            request.delta,
+            draw.bags,
+            design.factor.rank,
+            design.labels.range,
+            design.features.intercept,
+            draw,
+            std,
+            fraction if column is None else None,
+            column,
+            mu,
+        )
+        weights = claim.weights(source)
+        if mu is not None and not draw.over_draw:
+            # The claim is about these very bags. Its μ is a hair above theirs, so that whoever
+            # repeats the draw and rounds differently accepts the same weights.
+            largest = weights.largest_mu(claim.width, std) * (1 + _ROUNDING)
+            claim = replace(claim, mu=min(mu, largest))
+        return claim, weights
 
     def simulate(
         self,
