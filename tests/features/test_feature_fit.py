@@ -217,9 +217,8 @@ def test_identifiers_are_refused():
     for start in range(0, 50, 7):
         levels.add(pa.array([f"u{i}" for i in range(start, start + 7)]))
     levels.flush()
+    assert levels.too_many
     assert len(levels.counts) < 50, "counting stopped"
-    with pytest.raises(DataError, match="'id' has more than 10 distinct values; drop it"):
-        levels.check_limit()
 
 
 def test_outliers_that_take_the_resolution_are_reported(monkeypatch):

@@ -14,9 +14,10 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -68,19 +69,18 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
 
 def names_of(dictionary: pa.Array) -> list[str | None]:
     """Return the text of every value of a dictionary; None where the value means missing."""
-    if is_moment(dictionary.type):
-        return [text and _date(text) for text in dictionary.cast(pa.string()).to_pylist()]
     if is_clock(dictionary.type):
         return [None if value is None else str(value) for value in dictionary.to_pylist()]
-    return [_level_name(value) for value in dictionary.to_pylist()]
-
-
-def _date(text: str) -> str:
-    """Drop what a finer unit adds: fractions of zero, then midnight."""
-    text = text.rstrip("Z")
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return text.removesuffix(" 00:00:00")
+    if not is_moment(dictionary.type):
+        return [_level_name(value) for value in dictionary.to_pylist()]
+    names = list[str | None]()
+    for text in dictionary.cast(pa.string()).to_pylist():
+        if text is not None:  # without what a finer unit adds: fractions of zero, then midnight
+            text = text.rstrip("Z")
+            text = text.rstrip("0").rstrip(".") if "." in text else text
+            text = text.removesuffix(" 00:00:00")
+        names.append(text)
+    return names
 
 
 def _level_name(value: Any) -> str | None:
@@ -102,18 +102,6 @@ def _level_name(value: Any) -> str | None:
         return None
     whole = math.isfinite(number) and number == int(number)
     return str(int(number)) if whole else repr(float(number))
-
-
-def _typed_text(text: str) -> str:
-    """Return how a text is spelt if it is a number or truth value: "3.0" as "3"."""
-    if text.lower() in ("true", "false"):
-        return text.lower()
-    if text.strip()[:1] not in "0123456789+-.":  # most unknown levels; saves the exception
-        return text
-    try:
-        return _level_name(float(text)) or text
-    except ValueError:
-        return text
 
 
 def _whole_number(text: str) -> int | None:
@@ -160,25 +148,26 @@ def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
     return groups
 
 
-class _Spellings:
-    """Finds the level of which a text is another spelling, if it is one of a single level.
+@lru_cache(maxsize=64)
+def _spellings(levels: tuple[str, ...]) -> list[tuple[Form, dict[str, list[str]]]]:
+    """Return the ways in which texts may be spellings of a level, and the levels by their form.
 
     First spaces are ignored, then capitals and accents too. Where the levels are a word for yes
     and one for no, other words for these are spellings of them.
     """
+    forms: list[Form] = [_spaced, _folded]
+    if len(levels) == len(_grouped(levels, _yes_or_no)) == 2:
+        forms.append(_yes_or_no)
+    return [(form, _grouped(levels, form)) for form in forms]
 
-    def __init__(self, levels: Sequence[str]) -> None:
-        forms: list[Form] = [_spaced, _folded]
-        if len(levels) == len(_grouped(levels, _yes_or_no)) == 2:
-            forms.append(_yes_or_no)
-        self._groups = [(form, _grouped(levels, form)) for form in forms]
 
-    def level_of(self, text: str) -> str | None:
-        for form, groups in self._groups:
-            levels = groups.get(form(text) or "", [])
-            if len(levels) == 1:
-                return levels[0]
-        return None
+def _spelling_of(text: str, levels: tuple[str, ...]) -> str | None:
+    """Return the level of which a text is another spelling, if it is one of a single level."""
+    for form, groups in _spellings(levels):
+        same = groups.get(form(text) or "", [])
+        if len(same) == 1:
+            return same[0]
+    return None
 
 
 @dataclass(frozen=True)
@@ -248,22 +237,21 @@ class CategoricalColumn:
     def _index(self) -> dict[str | None, int]:
         return {level: code for code, level in enumerate(self.levels)}
 
-    @cached_property
-    def _spellings(self) -> _Spellings:
-        return _Spellings(self.levels)
-
     def _code(self, level: str | None) -> int:
         """Return the code of a value that is not spelt as a level is, −1 if there is none."""
         rest = self._index.get(self.rest, self.size - 1 if self.other else -1)
         if level is None or level in NULL_WORDS:
             return len(self.levels) if self.missing == "own" else rest
-        typed = _typed_text(level)
+        typed = level.lower() if level.lower() in ("true", "false") else level
+        if level.strip()[:1] in tuple("0123456789+-."):  # "3.0" is spelt as "3"
+            with suppress(ValueError):
+                typed = _level_name(float(level)) or level
         if typed in self._index:
             return self._index[typed]
         number = _whole_number(typed) if self.nearest else None
         if number is not None:
             return self._index[str(_nearest(sorted(map(int, self.levels)), number))]
-        return self._index.get(self._spellings.level_of(level), rest)
+        return self._index.get(_spelling_of(level, self.levels), rest)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; `rest` and `nearest` only where there is one."""
@@ -307,7 +295,13 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) ->
         if column is not None:
             return column
     counts = _merge_yes_and_no(name, counts, min_count, notes)
-    respelt = _merge_spellings(counts)
+    respelt = Counter(counts)
+    for group in _several(respelt, _spaced):
+        respelt[_spaced(group[0])] = sum([respelt.pop(level) for level in group])
+    for group in _several(respelt, _folded):
+        if len(_folded(group[0])) >= _WORD:
+            proper = _most_frequent(respelt, group)
+            respelt[proper] = sum([respelt.pop(level) for level in group])
     kept = {level for level, rows in respelt.items() if rows >= min_count}
     # Of several spellings that stayed apart, the frequent ones count, or one if all are rare.
     for group in _several(respelt, _folded):
@@ -315,9 +309,9 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) ->
         kept -= {level for level in group if _SELDOM * respelt[level] <= respelt[first]}
         if not kept.intersection(group) and sum(respelt[level] for level in group) >= min_count:
             kept.add(first)
-    levels = sorted(level for level in kept if level is not None)
-    spellings, rare = _Spellings(levels), respelt.keys() - kept
-    merged = {level for level in rare if level is None or spellings.level_of(level) is None}
+    levels = tuple(sorted(level for level in kept if level is not None))
+    rare = respelt.keys() - kept
+    merged = {level for level in rare if level is None or _spelling_of(level, levels) is None}
     rows = sum(respelt[level] for level in merged)
     own, rest = None in kept, None
     if merged and rows < min_count:
@@ -338,59 +332,50 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) ->
     elif same:
         notes.append(forms.SPELLINGS.format(name=name, same=same, levels=len(counts)))
     missing: Missing = "none" if None not in counts else "own" if own else "other"
-    return CategoricalColumn(
-        name, tuple(levels), missing, other=bool(merged) and rest is None, rest=rest
-    )
+    return CategoricalColumn(name, levels, missing, other=bool(merged) and rest is None, rest=rest)
 
 
 def _join_neighbours(
     name: str, counts: Counts, min_count: int, notes: list[str]
 ) -> CategoricalColumn | None:
-    """Join rare whole numbers to their neighbours; None if none is rare, or of too few or many."""
+    """Join rare whole numbers to their neighbours; None if none is rare, or of too few or many.
+
+    The levels are all numbers that are frequent by themselves, and of every run of rare ones
+    between them as many as it has rows for: its median, by rows, where it has rows for one.
+    """
     numbers = {int(level): rows for level, rows in counts.items() if level is not None}
     rare = sum(rows < min_count for rows in numbers.values())
     if not rare or not _FEWEST_ON_A_SCALE <= len(numbers) <= MOST_CODES:
         return None
-    levels = sorted(map(str, _levels_on_scale(numbers, min_count)))
-    if len(levels) < 2:
-        return None
-    note = forms.JOINED.format(
-        name=name, rare=rare, of=len(numbers), levels=len(levels), least=min_count
-    )
-    notes.append(note)
-    missing: Missing = (
-        "none" if not counts[None] else "own" if counts[None] >= min_count else "other"
-    )
-    rest = _most_frequent(counts, levels) if missing == "other" else None
-    return CategoricalColumn(name, tuple(levels), missing, other=False, rest=rest, nearest=True)
-
-
-def _levels_on_scale(numbers: dict[int, int], min_count: int) -> list[int]:
-    """Return the numbers that have a level, such that each has rows enough with those nearest.
-
-    All that are frequent by themselves, and of every run of rare ones between them as many as it
-    has rows for: its median, by rows, where it has rows for one.
-    """
-    levels, run = list[int](), list[int]()
+    chosen, run = list[int](), list[int]()
     for number in sorted(numbers):
         if numbers[number] >= min_count:
-            levels.append(number)
+            chosen.append(number)
             run = []
             continue
         run += [number] * numbers[number]
         if len(run) >= min_count:
-            levels.append(run[(len(run) - 1) // 2])
+            chosen.append(run[(len(run) - 1) // 2])
             run = []
-    levels.sort()
-    while levels:
-        rows = dict.fromkeys(levels, 0)
+    chosen.sort()
+    while chosen:  # until each has rows enough with those nearest to it
+        rows = dict.fromkeys(chosen, 0)
         for number, count in numbers.items():
-            rows[_nearest(levels, number)] += count
-        poorest = min(levels, key=lambda level: (rows[level], level))
+            rows[_nearest(chosen, number)] += count
+        poorest = min(chosen, key=lambda level: (rows[level], level))
         if rows[poorest] >= min_count:
             break
-        levels.remove(poorest)
-    return levels
+        chosen.remove(poorest)
+    if len(chosen) < 2:
+        return None
+    note = forms.JOINED.format(
+        name=name, rare=rare, of=len(numbers), levels=len(chosen), least=min_count
+    )
+    notes.append(note)
+    levels, nulls = tuple(sorted(map(str, chosen))), counts[None]
+    missing: Missing = "none" if not nulls else "own" if nulls >= min_count else "other"
+    rest = _most_frequent(counts, levels) if missing == "other" else None
+    return CategoricalColumn(name, levels, missing, other=False, rest=rest, nearest=True)
 
 
 def _merge_yes_and_no(name: str, counts: Counts, min_count: int, notes: list[str]) -> Counts:
@@ -413,18 +398,6 @@ def _merge_yes_and_no(name: str, counts: Counts, min_count: int, notes: list[str
     merged = Counter(counts)
     for answer, group in groups.items():
         merged[names[answer]] = sum([merged.pop(level) for level in group])
-    return merged
-
-
-def _merge_spellings(counts: Counts) -> Counts:
-    """Return the counts with one spelling of levels that are surely spelt in several ways."""
-    merged = Counter(counts)
-    for group in _several(merged, _spaced):
-        merged[_spaced(group[0])] = sum([merged.pop(level) for level in group])
-    for group in _several(merged, _folded):
-        if len(_folded(group[0])) >= _WORD:
-            name = _most_frequent(merged, group)
-            merged[name] = sum([merged.pop(level) for level in group])
     return merged
 
 

@@ -102,8 +102,12 @@ class Levels:
 
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
         """Count one batch; names are looked up only when the dictionary changes."""
-        if self.limit < _MOST_LEVELS and not self.too_many:
-            self.too_many = _clearly_many(array, self.limit)
+        if self.limit < _MOST_LEVELS:  # a glance at the first values saves counting most numbers
+            some = array.slice(0, _GLANCE)
+            self.too_many |= len(some.unique()) > self.limit + 2  # null and NaN are none of them
+            if pa.types.is_floating(some.type):
+                values = floats_of(some)
+                self.too_many |= bool(np.any(values != np.rint(values), where=~np.isnan(values)))
         if self.too_many:
             return
         dictionary, places = codes_of(array)
@@ -136,24 +140,6 @@ class Levels:
     def distinct(self) -> int:
         """How many values were counted, without missing."""
         return len(self.counts) - (None in self.counts)
-
-    def check_limit(self) -> None:
-        """Refuse a declared category that is an identifier."""
-        if self.too_many:
-            raise DataError(
-                f"column {self.name!r} has more than {self.limit:,} distinct values; drop it if "
-                f"it is an identifier"
-            )
-
-
-def _clearly_many(array: pa.Array, limit: int) -> bool:
-    """Return whether the first values alone are too many, or not whole: a cheap early exit."""
-    some = array.slice(0, _GLANCE)
-    if pa.types.is_floating(some.type):
-        values = floats_of(some)
-        if np.any(values != np.rint(values), where=~np.isnan(values)):
-            return True
-    return len(some.unique()) > limit + 2  # null and NaN are none of them
 
 
 @dataclass
@@ -193,11 +179,6 @@ class Sums:
         self.total += other.total
         self.squares += other.squares
 
-    @property
-    def mean_code(self) -> int:
-        """The mean code on the grid, rounded half to even."""
-        return round(self.column.centre + Fraction(self.total, self.rows))
-
     def spread(self, around: int) -> float:
         """Root mean square distance of the codes from a code, correctly rounded throughout."""
         shift = around - self.column.centre
@@ -205,49 +186,14 @@ class Sums:
         return math.sqrt(Fraction(square, self.rows))
 
 
-@dataclass
-class _Tail:
-    """The `depth` smallest, or largest, of many numbers; holds at most twice as many."""
-
-    depth: int
-    largest: bool
-    _kept: list[NDArray[Any]] = field(default_factory=list)
-    _count: int = 0
-    _bound: float | None = None
-    """Numbers that are not beyond it do not matter; None: all matter."""
-
-    def add(self, numbers: NDArray[Any]) -> None:
-        """Take in numbers; NaN are none."""
-        if self._bound is None:
-            fresh = numbers[numbers == numbers]
-        else:
-            # Whole numbers are compared as such; the bound is one of them.
-            bound = self._bound if numbers.dtype.kind == "f" else int(self._bound)
-            fresh = numbers[numbers > bound if self.largest else numbers < bound]
-        if len(fresh):
-            self._kept.append(fresh.astype(np.float64))
-            self._count += len(fresh)
-            if self._count > 2 * self.depth:
-                self.sorted()
-
-    def sorted(self) -> NDArray[Any]:
-        """Drop what is not needed and return the rest, from the outermost inwards."""
-        kept = np.concatenate([np.empty(0), *self._kept]) + 0.0  # no -0.0
-        if len(kept) > self.depth:
-            place = len(kept) - self.depth if self.largest else self.depth - 1
-            kept = np.partition(kept, place)
-            self._bound = float(kept[place])
-            kept = kept[place:] if self.largest else kept[: self.depth]
-        self._kept, self._count = [kept], len(kept)
-        return np.sort(kept)[::-1] if self.largest else np.sort(kept)
-
-
 class Tails:
-    """The `depth` smallest and the `depth` largest numbers of a column."""
+    """The `depth` smallest and the `depth` largest numbers of a column; holds twice as many."""
 
     def __init__(self, name: str, depth: int) -> None:
         self.name, self.depth = name, depth
-        self._ends = _Tail(depth, largest=False), _Tail(depth, largest=True)
+        self._kept: tuple[list[NDArray[Any]], ...] = ([], [])
+        # Only numbers below the first, or above the second, can be in a tail; NaN never are.
+        self._bounds = [math.inf, -math.inf]
 
     def add(self, array: pa.Array, first_row: int = 0) -> None:
         """Take in one batch.
@@ -259,18 +205,35 @@ class Tails:
             numbers = to_float(array, self.name, first_row)
         else:
             numbers = floats_of(array) if array.null_count else numpy_numbers(array)
-        for end in self._ends:
-            end.add(numbers)
+        for end in (0, 1):
+            self._take(end, numbers)
+
+    def _take(self, end: int, numbers: NDArray[Any]) -> None:
+        bound = self._bounds[end]
+        if numbers.dtype.kind != "f" and math.isfinite(bound):
+            bound = math.floor(bound) if end else math.ceil(bound)  # to compare them as such
+        fresh = numbers[numbers > bound if end else numbers < bound]
+        self._kept[end].append(fresh.astype(np.float64))
+        if len(fresh) and sum(map(len, self._kept[end])) > 2 * self.depth:
+            self._trim(end)
+
+    def _trim(self, end: int) -> NDArray[Any]:
+        """Drop what is in no tail and return the rest, from the outermost inwards."""
+        kept = np.sort(np.concatenate([np.empty(0), *self._kept[end]]) + 0.0)  # no -0.0
+        kept = (kept[::-1] if end else kept)[: self.depth]
+        if len(kept) == self.depth:
+            self._bounds[end] = float(kept[-1])
+        self._kept[end][:] = [kept]
+        return kept
 
     def merge(self, other: Tails) -> None:
         """Take in those of other rows."""
-        for ours, theirs in zip(self._ends, other.sorted(), strict=True):
-            ours.add(theirs)
+        for end, numbers in enumerate(other.sorted()):
+            self._take(end, numbers)
 
     def sorted(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the smallest and the largest numbers, from the outermost inwards."""
-        least, most = self._ends
-        return least.sorted(), most.sorted()
+        return self._trim(0), self._trim(1)
 
 
 @dataclass

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from labeldp.data.columns import Column
 from labeldp.features.categories import MOST_CODES, merge_levels
@@ -127,8 +126,7 @@ def type_statistics(columns: Iterable[Column], rows: int | None, format: str) ->
     return statistics
 
 
-@dataclass(frozen=True)
-class ColumnType:
+class ColumnType(NamedTuple):
     """What a column is, and why."""
 
     kind: Literal["number", "category", "id"]
@@ -139,33 +137,30 @@ def infer_column_type(
     column: Column, extremes: Extremes | None, levels: Levels | None, min_count: int
 ) -> ColumnType:
     """Return the type of a column: what the user declared, or else what it looks like."""
+    name = column.name
     if column.kind == "categorical" and levels is not None:
-        return _type_of_texts(column, levels, min_count)
+        distinct, filled = levels.distinct, levels.counts.total() - levels.counts[None]
+        several = distinct > FEW[-1]
+        if column.declared or column.wanted:
+            return ColumnType("category", f"{distinct} levels")
+        if levels.too_many:
+            return ColumnType("id", f"more than {levels.limit:,} different texts")
+        # A column in which nearly every text is different tells who a row is.
+        if filled >= FEWEST and distinct >= UNIQUE * filled:
+            return ColumnType("id", "nearly every text is different")
+        if several and surely_id(name) and 2 * distinct * min_count > filled:
+            return ColumnType("id", "named like an id")
+        if several and holds_names_of_people(name):
+            return ColumnType("id", "names of people")
+        return ColumnType("category", f"{distinct} levels")
     if column.undecided and extremes is not None and levels is not None:
         category = _why_category(column, extremes, levels, min_count)
         if category is not None:
             return ColumnType("category", category)
-        identifier = None if column.wanted else _why_id(column.name, extremes, levels)
+        identifier = None if column.wanted else _why_id(name, extremes, levels)
         if identifier is not None:
             return ColumnType("id", identifier)
     return ColumnType("number", "numbers")
-
-
-def _type_of_texts(column: Column, levels: Levels, min_count: int) -> ColumnType:
-    """Return category, or id where nearly every text is different: that tells who a row is."""
-    distinct, filled = levels.distinct, levels.counts.total() - levels.counts[None]
-    several = distinct > FEW[-1]
-    if column.declared or column.wanted:
-        return ColumnType("category", f"{distinct} levels")
-    if levels.too_many:
-        return ColumnType("id", f"more than {levels.limit:,} different texts")
-    if filled >= FEWEST and distinct >= UNIQUE * filled:
-        return ColumnType("id", "nearly every text is different")
-    if several and surely_id(column.name) and 2 * distinct * min_count > filled:
-        return ColumnType("id", "named like an id")
-    if several and holds_names_of_people(column.name):
-        return ColumnType("id", "names of people")
-    return ColumnType("category", f"{distinct} levels")
 
 
 def _why_category(column: Column, extremes: Extremes, levels: Levels, min_count: int) -> str | None:

@@ -61,15 +61,12 @@ class _NumberOptions:
     """Of a column's numbers, clipped at either end; under OTHERS for those not named."""
     log: frozenset[str]
 
-    def share(self, name: str) -> float | None:
-        return self.shares.get(name, self.shares.get(OTHERS))
-
     def beyond(self, name: str, numbers: int) -> int:
         """Return how many of a column's numbers may lie beyond either end.
 
         Shares are taken as they are written: 0.3 of ten are three.
         """
-        share = self.share(name)
+        share = self.shares.get(name, self.shares.get(OTHERS))
         asked = DEFAULT_SHARE if share is None else share
         count = math.floor(Fraction(repr(float(asked))) * numbers)
         return min(count, _DEEPEST) if share is None else count
@@ -180,8 +177,13 @@ def fit_features(
         else:
             if column.undecided:
                 notes.append(forms.CODES.format(name=name, codes=inferred.why))
-            stats.levels[name].check_limit()
-            category = merge_levels(name, stats.levels[name].counts, min_count, category_notes)
+            counts = stats.levels[name]
+            if counts.too_many:
+                raise DataError(
+                    f"column {name!r} has more than {counts.limit:,} distinct values; drop it if "
+                    f"it is an identifier"
+                )
+            category = merge_levels(name, counts.counts, min_count, category_notes)
             if category.size > 1:
                 categorical.append(category)
             else:
@@ -252,7 +254,19 @@ def _fit_numbers(
         notes.append(forms.winsor_note(shown, len(clipped) - len(shown)))
     statistics = ColumnStatistics(tuple(sums), format, sums=sums)
     sums = run_pass("numeric grids", source, statistics).sums
-    return [_centred(sums[name], options, notes) for name in varying]
+    columns = []
+    for name in varying:
+        column, codes = sums[name].column, sums[name]
+        mean = round(column.centre + Fraction(codes.total, codes.rows))  # half to even
+        centre = mean if options.intercept else 0
+        spread = codes.spread(centre)
+        if 0 < spread < 16:  # fewer than four bits of resolution
+            low, high = column.entering_range
+            width, deviation = f"{high - low:.3g}", f"{spread * column.step:.3g}"
+            notes.append(forms.OUTLIERS.format(name=name, width=width, spread=deviation))
+        scale = 1.0 / spread if options.standardise and spread > 0 else column.step
+        columns.append(replace(column, centre=centre, fill=mean - centre, scale=scale))
+    return columns
 
 
 def _clip(
@@ -272,7 +286,7 @@ def _clip(
     # If both quantiles are one number, nearly all rows have it, and the others are what counts.
     if low == high:
         return whole
-    if options.share(name) is None:
+    if not options.shares.keys() & {name, OTHERS}:
         ends = extremes.low, low, high, extremes.high
         lowest, first, last, highest = (entering(end, name in options.log) for end in ends)
         if first - lowest <= _FAR * (last - first):
@@ -282,16 +296,3 @@ def _clip(
         if (low, high) == (extremes.low, extremes.high):
             return whole
     return low, high, int((least < low).sum() + (most > high).sum())
-
-
-def _centred(sums: Sums, options: _NumberOptions, notes: list[str]) -> NumericColumn:
-    """Return the column with its mean and its scale."""
-    column, mean = sums.column, sums.mean_code
-    centre = mean if options.intercept else 0
-    spread = sums.spread(centre)
-    if 0 < spread < 16:  # fewer than four bits of resolution
-        low, high = column.entering_range
-        width, shown = f"{high - low:.3g}", f"{spread * column.step:.3g}"
-        notes.append(forms.OUTLIERS.format(name=column.name, width=width, spread=shown))
-    scale = 1.0 / spread if options.standardise and spread > 0 else column.step
-    return replace(column, centre=centre, fill=mean - centre, scale=scale)
