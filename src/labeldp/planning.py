@@ -38,7 +38,7 @@ from labeldp.errors import (
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
-from labeldp.features.formula import named_label
+from labeldp.features.formula import Formula
 from labeldp.io_util import check_target, new_path, path_problem, read_json
 from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
 from labeldp.mechanisms.description import Note, left_out_note, sort_notes
@@ -587,7 +587,8 @@ def plan(
         close = get_close_matches(name, known, n=1)
         remedy = f"did you mean `{close[0]}`?" if close else "leave it out"
         raise InputError(f"plan() has no argument `{name}`; {remedy}")
-    label = label or named_label(source, formula)
+    if label is None and formula is not None and not isinstance(source, Source):
+        label = Formula.of(formula).label
     source = as_source(source, label=label, label_range=label_range, **table)
     engine = engine or engine_for(source)
 

@@ -50,7 +50,7 @@ def test_design_column_order():
         "intercept", "x", "x is missing", "z", "k=a", "k=b",
         "flag=false", "flag=true", "flag=(missing)",
     )  # fmt: skip
-    assert features.number_columns == (1, 2, 3)
+    assert features.number_columns == range(1, 4)
     assert features.category_offsets == (4, 6)
     assert features.category_sizes == (2, 3)
     assert features.scales[[0, 2, 4, 5, 6, 7, 8]].tolist() == [1.0] * 7

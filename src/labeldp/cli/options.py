@@ -385,7 +385,7 @@ def scan_table(
 ) -> Source:
     """Scan a table with its labels, as for `plan` if there is one, and print notes about it."""
     from labeldp.data.source import scan
-    from labeldp.features.formula import formula_label
+    from labeldp.features.formula import Formula
 
     if plan is not None:
         if engine == "spark":
@@ -393,7 +393,7 @@ def scan_table(
                 keywords.setdefault(name, plan.table.get(name))
         source = plan.scan(open_data(data, engine, keywords), **keywords)
     else:
-        label = keywords.get("label") or (None if formula is None else formula_label(formula))
+        label = keywords.get("label") or (None if formula is None else Formula.of(formula).label)
         if label is None:
             raise InputError("the label column is missing; name it with --label")
         if "label_range" not in keywords:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -97,8 +98,21 @@ class FeatureMap:
 
     @cached_property
     def all_names(self) -> tuple[str, ...]:
-        """Names of all design columns, all different."""
-        return _distinct([column.name for column in self._design_columns])
+        """Names of all design columns, all different; repetitions are numbered.
+
+        "a" with level "b=c" and "a=b" with level "c" share a name.
+        """
+        names = [column.name for column in self._design_columns]
+        taken, counts, result = set(names), Counter[str](), []
+        for name in names:
+            counts[name] += 1
+            fresh = name
+            while counts[name] > 1 and fresh in taken:
+                fresh = f"{name} #{counts[name]}"
+                counts[name] += fresh in taken
+            taken.add(fresh)
+            result.append(fresh)
+        return tuple(result)
 
     @cached_property
     def kept_columns(self) -> tuple[int, ...]:
@@ -135,28 +149,26 @@ class FeatureMap:
         scales.flags.writeable = False
         return scales
 
-    @cached_property
+    @property
     def kept_scales(self) -> NDArray[np.float64]:
         """The scales of the kept design columns, in the order of `kept_columns`."""
-        scales = self.scales[list(self.kept_columns)]
-        scales.flags.writeable = False
-        return scales
+        return self.scales[list(self.kept_columns)]
 
     @cached_property
     def reach(self) -> NDArray[np.float64]:
         """No entry of `Encoded.numbers` of a fitted row is larger in absolute value."""
         return np.array([column.reach for column in self._number_columns])
 
-    @cached_property
-    def number_columns(self) -> tuple[int, ...]:
+    @property
+    def number_columns(self) -> range:
         """Design positions of the columns of `Encoded.numbers`."""
         first = int(self.intercept)
-        return tuple(range(first, first + len(self._number_columns)))
+        return range(first, first + len(self._number_columns))
 
     @property
     def derived_positions(self) -> range:
         """Design positions of what the basis derives."""
-        stop = int(self.intercept) + len(self._number_columns)
+        stop = self.number_columns.stop
         return range(stop - sum(len(columns) for _, columns in self.derived), stop)
 
     @property
@@ -165,18 +177,15 @@ class FeatureMap:
         return tuple(column.size for column in self.categorical)
 
     @property
+    def category_blocks(self) -> tuple[slice, ...]:
+        """Design positions of each categorical block."""
+        ends = np.cumsum([self.number_columns.stop, *self.category_sizes]).tolist()
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
+
+    @property
     def category_offsets(self) -> tuple[int, ...]:
         """Design position of the first column of each categorical block."""
         return tuple(block.start for block in self.category_blocks)
-
-    @property
-    def category_blocks(self) -> tuple[slice, ...]:
-        """Design positions of each categorical block."""
-        blocks, first = [], self.derived_positions.stop
-        for size in self.category_sizes:
-            blocks.append(slice(first, first + size))
-            first += size
-        return tuple(blocks)
 
     @cached_property
     def joint_codes(self) -> JointCategoryCodes:
@@ -350,22 +359,6 @@ _DOCUMENT_LATER: dict[str, Check] = {
 """Fields that files written before do not have."""
 
 
-def _distinct(names: list[str]) -> tuple[str, ...]:
-    """Number the repetitions: "a" with level "b=c" and "a=b" with level "c" share a name."""
-    if len(set(names)) == len(names):
-        return tuple(names)
-    taken, counts, result = set(names), Counter[str](), []
-    for name in names:
-        counts[name] += 1
-        fresh = name
-        while counts[name] > 1 and fresh in taken:
-            fresh = f"{name} #{counts[name]}"
-            counts[name] += fresh in taken
-        taken.add(fresh)
-        result.append(fresh)
-    return tuple(result)
-
-
 def raw_schema(features: FeatureMap) -> pa.Schema:
     """Return the schema of the columns that a feature map reads."""
     numbers = [pa.field(column.name, pa.float64(), nullable=False) for column in features.numeric]
@@ -422,33 +415,28 @@ class UnseenValueHandler:
                 batch = batch.set_column(at, column.name, within)
         if self.unknown == "error":
             return batch
-        for category, block in zip(
-            self.features.categorical, self.features.category_blocks, strict=True
-        ):
+        blocks = self.features.category_blocks
+        for category, block in zip(self.features.categorical, blocks, strict=True):
             at = batch.schema.get_field_index(category.name)
             dictionary, places = codes_of(batch.column(at))
             codes = category.table(dictionary)
             strange = int(np.sum(codes[places] < 0))
-            if strange:
-                self.unknown_levels[category.name] += strange
-                replacement = self._replacement(category, block)
-                named = zip((*names_of(dictionary), None), codes, strict=True)
-                names = [replacement if code < 0 else name for name, code in named]
-                batch = batch.set_column(at, category.name, _texts(names, places))
+            if not strange:
+                continue
+            self.unknown_levels[category.name] += strange
+            # The base is the level that was pruned.
+            pruned = np.flatnonzero(self.features.kept_places[block] < 0)
+            base = int(pruned[0]) if len(pruned) and pruned[0] < len(category.levels) else 0
+            taken = None if self.taken_as(category.name) == "missing" else category.levels[base]
+            names = (*names_of(dictionary), None)
+            known = [taken if code < 0 else name for name, code in zip(names, codes, strict=True)]
+            batch = batch.set_column(at, category.name, _texts(known, places))
         return batch
 
     def taken_as(self, name: str) -> Unknown:
         """Return what unknown levels count as: there may be no missing one to count as."""
         without = {each.name for each in self.features.categorical if each.missing == "none"}
         return "missing" if self.unknown == "missing" and name not in without else "base"
-
-    def _replacement(self, column: CategoricalColumn, block: slice) -> str | None:
-        """Return the level that stands for unknown ones: the base is the one that was pruned."""
-        if self.taken_as(column.name) == "missing":
-            return None
-        pruned = np.flatnonzero(self.features.kept_places[block] < 0)
-        base = int(pruned[0]) if len(pruned) and pruned[0] < len(column.levels) else 0
-        return column.levels[base]
 
     def notes(self) -> Iterator[str]:
         """Yield what was changed, with counts."""

@@ -135,8 +135,10 @@ def fit_features(
         spec = BasisSpec.of(basis, interactions, interaction_columns)
     else:
         model = Formula.of(formula, source.names)
-        source, spec = model.narrowed(source), model.basis_spec(interaction_columns)
-        intercept, log = model.intercept, model.log
+        source, intercept, log = model.select(source), model.intercept, model.log
+        spec = BasisSpec(
+            0, model.waves, model.pairs, False, interaction_columns, model.knots, "formula"
+        )
     run_pass = run_pass or LocalEngine(threads=1).run_pass
     shares = dict(winsor) if isinstance(winsor, Mapping) else {}
     if winsor is not None and not isinstance(winsor, Mapping):

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from labeldp.data.columns import Column
 from labeldp.data.options import short_name
 from labeldp.data.source import Source
 from labeldp.errors import InputError
-from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, BasisSpec, Pair, checked_count
+from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, Pair, checked_count
 
 _TOKEN = re.compile(r"(`[^`]+`|[^\W\d][\w.]*)|\d+|[-+*:~().,]|\s+|(.)")
 _KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"
@@ -64,13 +64,19 @@ class Formula:
     def of(cls, text: str, names: Sequence[str] | None = None) -> Formula:
         """Parse a formula for a table of these columns; without them only check its grammar."""
         parser = _Parser(text, names)
-        terms = dict(parser.terms)
-        intercept = _ONE in terms
-        terms.pop(_ONE, None)
+        terms = [term for term in parser.terms if term != _ONE]
         atoms = [atom for term in terms for atom in term]
         if any(atom.column == parser.label for atom in atoms):
             raise InputError(f"`formula` has the label {parser.label!r} on both sides; take it out")
-        _check_forms(atoms)
+        for name in {atom.column for atom in atoms}:  # a column stands in the design once
+            same = [atom for atom in atoms if atom.column == name]
+            if len({atom.log for atom in same}) > 1:
+                raise InputError(f"`formula` has {name!r} with log() and without; choose one")
+            if len({atom.knots for atom in same if atom.knots}) > 1:
+                raise InputError(f"`formula` bends {name!r} in two ways; choose one")
+            bent = any(atom.knots or atom.log for atom in same)
+            if bent and any(atom.category for atom in same):
+                raise InputError(f"`formula` has {name!r} as a category and as a number; choose")
         columns = list(dict.fromkeys(term[0].column for term in terms if len(term) == 1))
         pairs = tuple((term[0].column, term[1].column) for term in terms if len(term) == 2)
         for left, right in pairs:
@@ -91,55 +97,29 @@ class Formula:
             tuple({atom.column: atom.knots for atom in atoms if atom.knots}.items()),
             pairs,
             parser.waves,
-            intercept,
+            _ONE in parser.terms,
         )
 
-    def narrowed(self, source: Source) -> Source:
+    def select(self, source: Source) -> Source:
         """Return the source with the columns of the formula alone, of the kinds it declares."""
         if None not in (self.label, source.label) and self.label != source.label:
             raise InputError(
                 f"`formula` has the label {self.label!r} and `label` is {source.label!r}; they "
                 f"must agree"
             )
-        kept = (self._declared(each) for each in source.columns if each.name in self.columns)
-        return replace(source, columns=tuple(kept))
-
-    def _declared(self, column: Column) -> Column:
-        column = replace(column, wanted=True)
-        if column.name in self.categorical:
-            return replace(column, kind="categorical", declared=True)
-        if column.name not in dict(self.knots) and column.name not in self.log:
-            return column
-        if column.kind == "categorical":
-            raise InputError(f"`formula` bends {column.name!r}, which is a category; leave it so")
-        return replace(column, kind="numeric", declared=True)
-
-    def basis_spec(self, columns: int) -> BasisSpec:
-        """Return the basis that the formula asks for."""
-        return BasisSpec(0, self.waves, self.pairs, False, columns, self.knots, "formula")
-
-
-def formula_label(text: str) -> str | None:
-    """Return the label that a formula names; refuse what is no formula."""
-    return Formula.of(text).label
-
-
-def named_label(data: Any, formula: str | None) -> str | None:
-    """Return the label that a formula names, for a table of which no other was named."""
-    return None if formula is None or isinstance(data, Source) else formula_label(formula)
-
-
-def _check_forms(atoms: Sequence[Atom]) -> None:
-    """Refuse a column in two forms: it stands in the design once."""
-    for name in {atom.column for atom in atoms}:
-        same = [atom for atom in atoms if atom.column == name]
-        if len({atom.log for atom in same}) > 1:
-            raise InputError(f"`formula` has {name!r} with log() and without; choose one for all")
-        if len({atom.knots for atom in same if atom.knots}) > 1:
-            raise InputError(f"`formula` bends {name!r} in two ways; choose one")
-        bent = any(atom.knots or atom.log for atom in same)
-        if bent and any(atom.category for atom in same):
-            raise InputError(f"`formula` has {name!r} as a category and as a number; choose one")
+        columns, bent = list[Column](), {*dict(self.knots), *self.log}
+        for column in source.columns:
+            if column.name in self.categorical:
+                column = replace(column, kind="categorical", declared=True)
+            elif column.name in bent:
+                if column.kind == "categorical":
+                    raise InputError(
+                        f"`formula` bends {column.name!r}, which is a category; leave it so"
+                    )
+                column = replace(column, kind="numeric", declared=True)
+            if column.name in self.columns:
+                columns.append(replace(column, wanted=True))
+        return replace(source, columns=tuple(columns))
 
 
 class _Parser:
@@ -148,8 +128,21 @@ class _Parser:
     def __init__(self, text: str, names: Sequence[str] | None) -> None:
         self._text, self._names, self.waves = text, names, 0
         self._placeholders: dict[str, str] = {}
-        tokens = [self._python(match) for match in _TOKEN.finditer(text)]
-        code = "".join(tokens)
+        code = ""
+        for token in _TOKEN.finditer(text):
+            if token[2]:
+                raise InputError(
+                    f"`formula` holds {token[2]!r}, which is no sign of it; there are + - * : . "
+                    f"( ) and {_KNOWN}; other names go in backticks"
+                )
+            if token[1]:
+                placeholder = f"_{len(self._placeholders)}"
+                self._placeholders[placeholder] = token[1].strip("`")
+                code += f" {placeholder} "
+            elif token[0].isspace():
+                code += " "
+            else:
+                code += {":": " ** ", "*": " * ", ".": f" {_EVERY} "}.get(token[0], token[0])
         label, tilde, right = code.partition("~")
         self.label = self._placeholders.get(label.strip())
         if not tilde or (label.strip() and self.label is None):
@@ -164,21 +157,6 @@ class _Parser:
         }
         self.terms = self._sum(tree, {_ONE: None})
 
-    def _python(self, token: re.Match[str]) -> str:
-        """Return the Python text that stands for a token."""
-        if token[2]:
-            raise InputError(
-                f"`formula` holds {token[2]!r}, which is no sign of it; there are + - * : . ( ) "
-                f"and {_KNOWN}; other names go in backticks"
-            )
-        if token[1]:
-            placeholder = f"_{len(self._placeholders)}"
-            self._placeholders[placeholder] = token[1].strip("`")
-            return f" {placeholder} "
-        if token[0].isspace():
-            return " "
-        return {":": " ** ", "*": " * ", ".": f" {_EVERY} "}.get(token[0], token[0])
-
     def _sum(self, node: ast.expr, terms: FormulaTerms) -> FormulaTerms:
         """Return the terms after those of a sum have joined or left them."""
         signed = []
@@ -191,8 +169,10 @@ class _Parser:
             signed.append((False, node))
         for minus, part in reversed(signed):
             others = self._terms(part)
-            if minus:
-                terms = {term: None for term in terms if not _is_removed(term, others)}
+            if minus:  # takes out the same terms, and every form of a plain column
+                plain = [term[0].column for term in others if len(term) == 1]
+                gone = {term for term in terms if len(term) == 1 and term[0].column in plain}
+                terms = {term: None for term in terms if term not in gone and term not in others}
                 continue
             if _ZERO in others:
                 terms.pop(_ONE, None)
@@ -205,7 +185,7 @@ class _Parser:
             return self._sum(node, {})
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Pow):
             ours, others = self._terms(node.left), self._terms(node.right)
-            crossed = self._cross(ours, others)
+            crossed = {self._product(left, right): None for left, right in product(ours, others)}
             return ours | others | crossed if isinstance(node.op, ast.Mult) else crossed
         if isinstance(node, ast.Constant) and node.value in (0, 1):
             return {_ONE if node.value else _ZERO: None}
@@ -217,20 +197,17 @@ class _Parser:
             return {}
         return {(self._atom(node),): None}
 
-    def _cross(self, ours: FormulaTerms, others: FormulaTerms) -> FormulaTerms:
-        crossed = FormulaTerms()
-        for left, right in product(ours, others):
-            term = tuple(sorted({*left, *right}))
-            if len(term) > 2:
-                self._refuse("products are of two columns, not of more")
-            if _ONE in (left, right) or _ZERO in (left, right):
-                self._refuse("the constant is no factor of a product")
-            if len({atom.column for atom in term}) < len(term):
-                self._refuse("a product is of two different columns")
-            if len(term) == 2 and any(atom.knots for atom in term):
-                self._refuse("splines are no factors: write spline(x) + x*z, or spline(x) + z")
-            crossed[term] = None
-        return crossed
+    def _product(self, left: Term, right: Term) -> Term:
+        term = tuple(sorted({*left, *right}))
+        if len(term) > 2:
+            self._refuse("products are of two columns, not of more")
+        if _ONE in (left, right) or _ZERO in (left, right):
+            self._refuse("the constant is no factor of a product")
+        if len({atom.column for atom in term}) < len(term):
+            self._refuse("a product is of two different columns")
+        if len(term) == 2 and any(atom.knots for atom in term):
+            self._refuse("splines are no factors: write spline(x) + x*z, or spline(x) + z")
+        return term
 
     def _atom(self, node: ast.expr) -> Atom:
         """Return a column, or a function of one."""
@@ -267,9 +244,3 @@ class _Parser:
 
     def _refuse(self, why: str) -> NoReturn:
         raise InputError(f"`formula` is {short_name(self._text)!r}: {why}")
-
-
-def _is_removed(term: Term, gone: Iterable[Term]) -> bool:
-    """Return whether `-` takes a term out: the same term, or any form of a plain column."""
-    plain = {each[0].column for each in gone if len(each) == 1}
-    return term in gone or (len(term) == 1 and term[0].column in plain)
