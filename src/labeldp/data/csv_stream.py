@@ -17,6 +17,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,7 @@ def read_header(file: Any, path: Path, skip_lines: int) -> tuple[bytes, bytes]:
             raise DataError(f"{path}: the header has no end; check the quoting of its names")
 
 
+@dataclass
 class LabelSafeRows:
     """Blocks of whole rows of a file, without header and lines below, each label one field.
 
@@ -86,59 +89,61 @@ class LabelSafeRows:
     out with `leave_out_odd`.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        encoding: str,
-        delimiter: str,
-        fields: int,
-        label: int | None,
-        skip_lines: int = 0,
-        skip_footer: int | None = None,
-        *,
-        leave_out_odd: bool = False,
-    ) -> None:
-        self._path, self._encoding, self._skip_lines = path, encoding, skip_lines
-        self._delimiter, self._fields, self._label = delimiter.encode(), fields, label
-        self._skip_footer, self._leave_out_odd = skip_footer, leave_out_odd
-        self._strict, self._lenient, self._unclosed = _patterns(self._delimiter, fields, label)
-        self._end = _LF
-        """What a line ends with: the sign that ends the header."""
-        self.lines_below = 0
-        """Lines that were left out at the end, once it is reached."""
+    path: Path
+    encoding: str
+    delimiter: bytes
+    fields: int
+    label: int | None
+    skip_lines: int = 0
+    skip_footer: int | None = None
+    leave_out_odd: bool = False
+    lines_below: int = field(default=0, init=False)
+    """Lines that were left out at the end, once it is reached."""
+
+    def __post_init__(self) -> None:
+        self._strict, self._lenient, self._unclosed = self._patterns()
 
     def __iter__(self) -> Iterator[bytes]:
+        """Yield blocks; the next one is prepared in a thread while the caller parses one."""
+        blocks = self._blocks()
+        with ThreadPoolExecutor(1) as thread:
+            upcoming = thread.submit(next, blocks, None)
+            while (block := upcoming.result()) is not None:
+                upcoming = thread.submit(next, blocks, None)
+                yield block
+
+    def _blocks(self) -> Iterator[bytes]:
         # The end is held back, because lines below the table may be in it.
-        held = _TAIL if self._skip_footer is None else BLOCK * (self._skip_footer > 0)
-        with open_text(self._path, self._encoding) as file:
-            header, rest = read_header(file, self._path, self._skip_lines)
-            self._end = _CR if header.endswith(b"\r") else _LF
+        held = _TAIL if self.skip_footer is None else BLOCK * (self.skip_footer > 0)
+        with open_text(self.path, self.encoding) as file:
+            header, rest = read_header(file, self.path, self.skip_lines)
+            end = b"\r" if header.endswith(b"\r") else b"\n"
             ended = False
             while not ended:
                 fresh = bytes(file.read(BLOCK))
                 ended, text = not fresh, rest + fresh
                 if ended:
-                    body, rest = self._without_lines_below(text), b""
+                    body, rest = self._without_lines_below(text, end), b""
                 else:
-                    cut = text.rfind(bytes([self._end]), 0, max(0, len(text) - held)) + 1
+                    cut = text.rfind(end, 0, max(0, len(text) - held)) + 1
                     body, rest = text[:cut], text[cut:]
-                rows, unfinished = self._whole_rows(body)
+                rows, unfinished = self._whole_rows(body, end) if body else (b"", b"")
                 rest = unfinished + rest
                 if len(rest) > held + LONGEST_ROW or (ended and rest):
                     raise DataError(
-                        f"{self._path}: a quote is not closed, or a line has more than "
+                        f"{self.path}: a quote is not closed, or a line has more than "
                         f"{LONGEST_ROW:,} bytes; correct the quoting, or name the `delimiter`"
                     )
                 if rows.strip(b"\r\n"):
                     yield rows
 
-    def _without_lines_below(self, text: bytes) -> bytes:
+    def _without_lines_below(self, text: bytes, end: bytes) -> bytes:
         """Leave the last lines out that are no rows; empty ones do not count."""
-        end, most = bytes([self._end]), self._skip_footer
-        while self.lines_below < (_MOST_BELOW if most is None else most):
+        self.lines_below = 0
+        while self.lines_below < (_MOST_BELOW if self.skip_footer is None else self.skip_footer):
             bare = text.rstrip(b"\r\n")
             line = bare[bare.rfind(end) + 1 :]
-            if not bare or (most is None and not self._is_below(line)):
+            if not bare or (self.skip_footer is None and not self._is_below(line)):
                 break
             text = bare[: len(bare) - len(line)]
             self.lines_below += 1
@@ -152,145 +157,120 @@ class LabelSafeRows:
         ("Total"). The label has no say: a row has delimiters enough whatever its label is, and the
         label's field is left out.
         """
-        cells = line.rstrip(b"\r").split(self._delimiter)
-        if len(cells) >= self._fields:
-            if self._label is not None:
-                behind = self._fields - self._label - 1
-                cells = cells[: self._label] + cells[len(cells) - behind :]
+        cells = line.split(self.delimiter)
+        if len(cells) >= self.fields:
+            if self.label is not None:
+                behind = self.fields - self.label - 1
+                cells = cells[: self.label] + cells[len(cells) - behind :]
             if len(cells) < _FEWEST_FEATURES or re.search(rb"\d", b"".join(cells)):
                 return False
         filled = [cell for cell in cells if cell.strip(b' "')]
         return len(filled) <= 1 and all(cell.count(b'"') % 2 == 0 for cell in cells)
 
-    def _whole_rows(self, body: bytes) -> tuple[bytes, bytes]:
+    def _whole_rows(self, body: bytes, end: bytes) -> tuple[bytes, bytes]:
         """Return the rows, each label one field, and the start of a row that is not complete."""
-        if not body:
-            return b"", b""
-        odd, ends = self._odd_lines(body)
+        odd, ends = self._odd_lines(body, end[0])
         pieces, done, line = [], 0, 0  # bytes and lines that are done
         for number in odd:
             if number < line:
                 continue  # it was a part of the row before
             first = int(ends[number - 1]) + 1 if number else 0
             pieces.append(body[done:first])
-            line, row = self._row(body, first, number, ends)
-            if row is None:
+            for last in range(number, len(ends)):
+                row = self._row(body[first : ends[last]], end)
+                if row is not None or ends[last] - first > LONGEST_ROW:
+                    break
+            if row is None:  # a quote is open
                 return b"".join(pieces), body[first:]
-            pieces.append(row)
-            done = min(len(body), int(ends[line - 1]) + 1)
+            pieces += [row, body[ends[last] : ends[last] + 1] if row else b""]
+            line, done = last + 1, int(ends[last]) + 1
         return b"".join([*pieces, body[done:]]), b""
 
-    def _row(
-        self, body: bytes, first: int, number: int, ends: NDArray[np.intp]
-    ) -> tuple[int, bytes | None]:
-        """Return the line after a row that begins with a line, and the row; None if it goes on."""
-        for last in range(number, len(ends)):
-            text, end = body[first : ends[last]], body[ends[last] : ends[last] + 1]
-            if self._end == _LF and text.endswith(b"\r"):
-                text, end = text[:-1], b"\r" + end
-            if self._end == _CR:
-                text = text.replace(b"\r", b"\n")
-            row = self._strict.match(text)
-            if row is None and not self._unclosed.match(text):
-                row = self._lenient.match(text)
-                if row is None and self._leave_out_odd:
-                    return last + 1, b""
-                if row is None:
-                    raise DataError(
-                        f"{self._path}: a line has {text.count(self._delimiter) + 1} fields where "
-                        f"the header has {self._fields}; correct the quoting, name the "
-                        "`delimiter`, or leave lines above or below the table out (`skip_lines`, "
-                        "`skip_footer`)"
-                    )
-            if row is not None:
-                label = row[1] if self._is_one_field(row[1]) else NO_NUMBER
-                return last + 1, text[: row.start(1)] + label + text[row.end(1) :] + end
-            if len(text) > LONGEST_ROW:
-                break
-        return len(ends), None
-
-    def _is_one_field(self, label: bytes) -> bool:
-        """Whether Arrow takes a label for one field as it stands."""
-        if label[:1] == b'"':
-            return re.fullmatch(rb'"[^"\r\n]*"', label) is not None
-        return not re.search(rb'[\r"]', label) and self._delimiter not in label
-
-    def _odd_lines(self, body: bytes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _odd_lines(self, body: bytes, end: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return lines that are not plainly so many fields, and where lines end."""
         signs = np.frombuffer(body, np.uint8)
-        ends = np.flatnonzero(signs == self._end)
+        ends = np.flatnonzero(signs == end)
         if not len(ends) or ends[-1] != len(body) - 1:
             ends = np.append(ends, len(body))
         starts = np.append(0, ends[:-1] + 1)
-        delimits, odd = signs == ord(self._delimiter), np.zeros(len(ends), bool)
+        delimits = signs == self.delimiter[0]
+        odd = np.zeros(len(ends), bool)
         if b'"' in body:
-            delimits &= self._outside_quotes(signs, starts, ends, odd)
-        if self._end == _LF and body.count(b"\r") != body.count(b"\r\n"):
+            quoted = signs == _QUOTE
+            inside = np.cumsum(quoted, dtype=np.uint32) & 1 == 1
+            before = np.append(False, inside[ends[:-1]])  # whether a line begins inside quotes
+            odd = inside[np.minimum(ends, len(body) - 1)] != before
+            if odd.any():  # an unpaired quote must not turn what follows inside out
+                inside ^= np.repeat(before, np.diff(np.append(starts, len(body))))
+            # Other quotes stand at the edges of fields, or the line is odd.
+            edge = delimits | (signs == end)
+            opens = np.append(True, edge[:-1])
+            closes = np.append(edge[1:] | (signs[1:] == _CR), True)
+            astray = np.flatnonzero(quoted & ~np.where(inside, opens, closes))
+            odd[np.searchsorted(ends, astray)] = True
+            delimits &= ~inside
+        if end == _LF and body.count(b"\r") != body.count(b"\r\n"):
             returns = np.flatnonzero(signs == _CR)
-            alone = returns[np.append(signs, _LF)[returns + 1] != _LF]
+            alone = returns[np.append(signs, np.uint8(_LF))[returns + 1] != _LF]
             odd[np.searchsorted(ends, alone)] = True
-        counts = np.add.reduceat(delimits, starts, dtype=np.int64)
+        counts = np.add.reduceat(delimits.view(np.uint8), starts, dtype=np.uint32)
         blank = (ends - starts == 0) | ((ends - starts == 1) & (signs[starts] == _CR))
-        odd |= (counts != self._fields - 1) & ~blank
+        odd |= (counts != self.fields - 1) & ~blank
         return np.flatnonzero(odd), ends
 
-    def _outside_quotes(
-        self,
-        signs: NDArray[np.uint8],
-        starts: NDArray[np.intp],
-        ends: NDArray[np.intp],
-        odd: NDArray[np.bool_],
-    ) -> NDArray[np.bool_]:
-        """Tell what is outside quotes; lines whose quotes are not each around a field are odd."""
-        quoted = signs == _QUOTE
-        unpaired = np.add.reduceat(quoted, starts, dtype=np.int64) % 2 == 1
-        quotes = np.flatnonzero(quoted)
-        around = np.concatenate([[self._end], signs, [self._end]])
-        before, after = around[quotes], around[quotes + 2]
-        count = np.cumsum(quoted, dtype=np.uint32)
-        if unpaired.any():  # they must not turn what follows inside out
-            lengths = np.diff(np.append(starts, len(signs)))
-            count -= np.repeat(count[starts] - quoted[starts], lengths)
-        inside: NDArray[np.bool_] = count % 2 == 1
-        sign = ord(self._delimiter)
-        fine = np.where(
-            inside[quotes],  # an opening one
-            (before == sign) | (before == self._end),
-            (after == sign) | (after == self._end) | (after == _CR),
-        )
-        odd |= unpaired
-        odd[np.searchsorted(ends, quotes[~fine])] = True
-        return np.logical_not(inside)
+    def _row(self, text: bytes, end: bytes) -> bytes | None:
+        """Return a row with its label as one field; None if the row goes on in the next line."""
+        ending = b""
+        if end == b"\r":
+            text = text.replace(b"\r", b"\n")
+        elif text.endswith(b"\r"):
+            text, ending = text[:-1], b"\r"
+        row = self._strict.match(text)
+        if row is None and self._unclosed.match(text):
+            return None
+        row = row or self._lenient.match(text)
+        if row is None:
+            if self.leave_out_odd:
+                return b""
+            raise DataError(
+                f"{self.path}: a line has {text.count(self.delimiter) + 1} fields where the header "
+                f"has {self.fields}; correct the quoting, name the `delimiter`, or leave lines "
+                "above or below the table out (`skip_lines`, `skip_footer`)"
+            )
+        label = row[1]
+        if label[:1] == b'"':
+            is_one_field = re.fullmatch(rb'"[^"\r\n]*"', label) is not None
+        else:
+            is_one_field = not re.search(rb'[\r"]', label) and self.delimiter not in label
+        if not is_one_field:
+            label = NO_NUMBER
+        return text[: row.start(1)] + label + text[row.end(1) :] + ending
 
+    def _patterns(self) -> tuple[re.Pattern[bytes], re.Pattern[bytes], re.Pattern[bytes]]:
+        """Return patterns of a whole row, strict and lenient, and of one in which a quote is open.
 
-def _patterns(
-    delimiter: bytes, fields: int, label: int | None
-) -> tuple[re.Pattern[bytes], re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return patterns of a whole row, strict and lenient, and of one in which a quote is open.
+        The group of a row is its label, as short as may be. The lenient pattern has text behind
+        closing quotes, which Arrow takes too. In the last one the quote of a feature is still open.
+        """
+        sign, before = re.escape(self.delimiter), self.fields if self.label is None else self.label
+        behind = self.fields - before - 1  # -1 without a label
 
-    The group of a row is its label, as short as may be. The lenient pattern has text behind closing
-    quotes, which Arrow takes too. In the last one the quote of a feature is still open.
-    """
-    sign = re.escape(delimiter)
+        def feature(behind_quotes: bytes) -> bytes:
+            quoted = rb'"(?>[^"]++|"")*+"%b(?=%b|$)' % (behind_quotes, sign)
+            return rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
 
-    def feature(behind_quotes: bytes) -> bytes:
-        quoted = rb'"(?>[^"]++|"")*+"%b(?=%b|$)' % (behind_quotes, sign)
-        return rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
+        def row(cell: bytes) -> re.Pattern[bytes]:
+            if self.label is None:
+                return re.compile(rb"(?:%b%b){%d}%b()\Z" % (cell, sign, before - 1, cell))
+            parts = (cell, sign, before, sign, cell, behind)
+            return re.compile(rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts)
 
-    def row(behind_quotes: bytes) -> re.Pattern[bytes]:
-        cell = feature(behind_quotes)
-        if label is None:
-            return re.compile(rb"(?:%b%b){%d}%b()\Z" % (cell, sign, fields - 1, cell))
-        parts = (cell, sign, label, sign, cell, fields - label - 1)
-        return re.compile(rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts)
-
-    cell, tail = feature(b""), rb'"(?>[^"]++|"")*+\Z'
-    before = fields if label is None else label
-    behind = fields - before - 2
-    ways = []
-    if before:
-        ways.append(rb"(?:%b%b){0,%d}+%b" % (cell, sign, before - 1, tail))
-    if behind >= 0:
-        parts = (cell, sign, before, sign, cell, behind, sign, tail)
-        ways.append(rb"(?:%b%b){%d}[^\n]*?(?:%b%b){0,%d}%b%b" % parts)
-    return row(b""), row(b"[^%b\n]*+" % sign), re.compile(b"|".join(ways) or rb"(?!)")
+        cell, tail = feature(b""), rb'"(?>[^"]++|"")*+\Z'
+        ways = []
+        if before:
+            ways.append(rb"(?:%b%b){0,%d}+%b" % (cell, sign, before - 1, tail))
+        if behind > 0:
+            parts = (cell, sign, before, sign, cell, behind - 1, sign, tail)
+            ways.append(rb"(?:%b%b){%d}[^\n]*?(?:%b%b){0,%d}%b%b" % parts)
+        unclosed = re.compile(b"|".join(ways) or rb"(?!)")
+        return row(cell), row(feature(b"[^%b\n]*+" % sign)), unclosed

@@ -168,7 +168,7 @@ class DelimitedReader(TableReader):
                 rows = LabelSafeRows(
                     path,
                     self.encoding,
-                    self.delimiter,
+                    self.delimiter.encode(),
                     len(names),
                     label,
                     self.skip_lines[path],

@@ -15,7 +15,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -35,14 +34,15 @@ _SHARE_BESIDE_WORDS, _SHARE = 0.8, 0.99
 """Least share of numbers or dates if the rest are such words, and if they are anything."""
 _MOST_UNITS = 1000
 """Units that are counted."""
+_SAMPLE = 1000
+"""Texts by which it is judged whether those of a batch repeat."""
+_FALSE = arrow_numbers(np.zeros(1, np.uint8)).cast(pa.bool_())[0]
 
 _INTEGER = r"^-?(?:0|[1-9]\d{0,17})$"
 _DECIMAL = r"^[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?$"
 _GROUPED_BY_POINT = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"
 _LONG = r"^[+-]?\d{19,}$"  # a name, not a quantity
 _BOOLEAN = "^(?:true|True|TRUE|false|False|FALSE)$"
-_OTHER_PATTERNS = {"empty": r"^[^\pL\pN]*$", "padded": r"^-?0\d+$", "boolean": _BOOLEAN}
-"""Texts without letters and digits, and numbers such as 007, which is not 7."""
 
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
 _CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
@@ -58,7 +58,6 @@ _SPACES = " \u00a0\u2009\u202f"
 _BESIDE_DIGITS = rf"[0-9.,{_SPACES}'’()+−-]+"
 
 
-@cache
 def _number_pattern(decimal: str) -> str:
     """Numbers with groups of digits, currency or unit, footnote marks, and brackets for minus."""
     point, other = (r"\.", ",") if decimal == "." else (",", r"\.")
@@ -84,29 +83,24 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
     units = pc.if_else(plain, arrow_words([""], pa.string())[0], no_value(pa.string()))
     if pc.all(plain).as_py() is not False:
         return values, units
+    # Regular expressions that replace are slow: only texts that have the pattern are changed.
     others = pc.and_not(pc.match_substring_regex(texts, _number_pattern(decimal)), plain)
-    others = pc.if_else(others.is_valid(), others, others.is_valid())  # False for null
+    others = pc.fill_null(others, _FALSE)
     if not others.true_count:
         return values, units
-    formatted, their_units = _parse_formatted(texts.filter(others), decimal)
-    return (
-        pc.replace_with_mask(values, others, formatted),
-        pc.replace_with_mask(units, others, their_units),
-    )
-
-
-def _parse_formatted(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
-    """Parse texts that have the pattern of numbers; regular expressions with groups are slow."""
-    bare = pc.replace_substring_regex(texts, rf"\s?(?:{_MARK})(-?\)?)$", r"\1")
-    units = pc.replace_substring_regex(bare, _BESIDE_DIGITS, "")
+    bare = pc.replace_substring_regex(texts.filter(others), rf"\s?(?:{_MARK})(-?\)?)$", r"\1")
     digits = pc.replace_substring_regex(bare, rf"[^\d{decimal}]+", "")
     digits = pc.replace_substring(digits, decimal, ".")
-    values = numpy_numbers(digits.cast(pa.float64()))
+    numbers = numpy_numbers(digits.cast(pa.float64()))
     negative = numpy_numbers(pc.match_substring_regex(bare, r"^\D*[(\-−]|-$"))
-    values = arrow_numbers(np.where(negative, -values, values))
-    units = pc.utf8_lower(pc.replace_substring_regex(units, r"(\pL{2})s$", r"\1"))
+    signed = arrow_numbers(np.where(negative, -numbers, numbers))
+    words = pc.replace_substring_regex(bare, _BESIDE_DIGITS, "")
+    words = pc.utf8_lower(pc.replace_substring_regex(words, r"(\pL{2})s$", r"\1"))
     right = pc.invert(pc.match_substring_regex(bare, _UNPAIRED))
-    return _only(values, right), _only(units.cast(pa.string()), right)
+    return (
+        pc.replace_with_mask(values, others, _only(signed, right)),
+        pc.replace_with_mask(units, others, _only(words.cast(pa.string()), right)),
+    )
 
 
 def may_lack(unit: str) -> bool:
@@ -127,45 +121,44 @@ class TextCounts:
     """Numbers that are not whole, by decimal sign and unit; some are numbers with either sign."""
     dates: Counter[str] = field(default_factory=Counter)
     """Dates by format; some have two."""
-    words: Counter[str] = field(default_factory=Counter)
-    """Different texts of "word"; one more at most than may stand among numbers."""
+    words: set[str] = field(default_factory=set)
+    """Different texts of "word", until there are more than may stand among numbers."""
 
     def add(self, column: pa.Array, date_format: str | None = None) -> None:
         """Count the texts of one batch."""
         texts = _trimmed(column.drop_null())
-        found: Counter[str] = Counter(values=len(texts))
-        if date_format is not None:
-            times = parse_dates(texts, date_format)
-            found["declared"] = len(times) - times.null_count
-        # Plain numbers are many and different: only other texts are counted together.
-        whole = pc.match_substring_regex(texts, _INTEGER)
-        found["integer"] = whole.true_count
-        texts = texts.filter(pc.invert(whole))
-        plain = pc.match_substring_regex(texts, _DECIMAL)
-        if plain.true_count:
-            found["decimal"] = found["separated"] = plain.true_count
-            grouped = pc.match_substring_regex(texts, _GROUPED_BY_POINT)
-            self.numbers += Counter({(".", ""): plain.true_count, (",", ""): grouped.true_count})
-            texts = texts.filter(pc.invert(plain))
-        counted = texts.value_counts()
-        texts, counts = counted.field(0), counted.field(1)
-        for kind, pattern in _OTHER_PATTERNS.items():
-            matches = pc.match_substring_regex(texts, pattern)
-            found[kind] = _total(counts, matches)
-            texts, counts = texts.filter(pc.invert(matches)), counts.filter(pc.invert(matches))
-        found["values"] -= found["empty"]
-        self.dates += count_formats(texts, counts, self.dates)
-        is_number = self._add_numbers(texts, counts, found)
-        wordy = pc.and_not(pc.match_substring_regex(texts, r"^\PN*$"), is_number)
-        found["word"] = _total(counts, wordy)
-        if len(self.words) <= MOST_WORDS:
-            words, often = texts.filter(wordy), counts.filter(wordy)
-            for word, count in zip(words[: MOST_WORDS + 1], often, strict=False):
-                self.words[word.as_py()] += count.as_py()
-        self.kinds += found
+        counts = arrow_numbers(np.ones(len(texts), np.int64))
+        # Texts that repeat are looked at once. Of numbers that hardly do, to find the different
+        # ones would take longer than to look at all.
+        if 2 * len(texts[:_SAMPLE].unique()) < min(len(texts), _SAMPLE):
+            counted = texts.value_counts()
+            texts, counts = counted.field(0), counted.field(1)
 
-    def _add_numbers(self, texts: pa.Array, counts: pa.Array, found: Counter[str]) -> pa.Array:
-        """Count other numbers by sign and unit; return which texts are numbers."""
+        def take(pattern: str) -> int:
+            """Set texts with a pattern aside; return how many they are."""
+            nonlocal texts, counts
+            others = pc.invert(pc.match_substring_regex(texts, pattern))
+            before, texts, counts = pc.sum(counts), texts.filter(others), counts.filter(others)
+            return (before.as_py() or 0) - (pc.sum(counts).as_py() or 0)
+
+        def total(which: pa.Array) -> int:
+            return pc.sum(counts.filter(which)).as_py() or 0
+
+        kinds = self.kinds
+        kinds["values"] += pc.sum(counts).as_py() or 0
+        if date_format is not None:
+            kinds["declared"] += total(parse_dates(texts, date_format).is_valid())
+        kinds["integer"] += take(_INTEGER)
+        grouped = total(pc.match_substring_regex(texts, _GROUPED_BY_POINT))
+        decimals = take(_DECIMAL)
+        self.numbers += Counter({(".", ""): decimals, (",", ""): grouped})
+        empty = take(r"^[^\pL\pN]*$")
+        kinds.update(values=-empty, empty=empty, decimal=decimals, separated=decimals)
+        kinds["padded"] += take(r"^-?0\d+$")  # 007 is not 7
+        kinds["boolean"] += take(_BOOLEAN)
+        if not len(texts):  # usual, and to compile the patterns below takes long
+            return
+        self.dates += count_formats(texts, counts, self.dates)
         is_number = pc.match_substring_regex(texts, "^$")
         for sign in ".,":
             values, units = parse_numbers(texts, sign)
@@ -173,23 +166,26 @@ class TextCounts:
             is_number = pc.or_(is_number, right)
             if sign == ".":
                 plain = pc.match_substring_regex(texts, NUMBER)
-                found["decimal"] += _total(counts, pc.and_(right, plain))
+                kinds["decimal"] += total(pc.and_(right, plain))
             coded = units.filter(right).dictionary_encode()
             often = np.bincount(numpy_numbers(coded.indices), numpy_numbers(counts.filter(right)))
-            for unit, total in zip(coded.dictionary.to_pylist(), often, strict=True):
-                self.numbers[sign, unit] += int(total)
+            for unit, times in zip(coded.dictionary.to_pylist(), often, strict=True):
+                self.numbers[sign, unit] += int(times)
         # A column with more units has none; which of them are forgotten does not matter.
         self.numbers = Counter(dict(self.numbers.most_common(_MOST_UNITS)))
-        separated = pc.and_(is_number, pc.match_substring_regex(texts, r"\d[.,]"))
-        found["separated"] += _total(counts, separated)
-        return is_number
+        with_sign = pc.match_substring_regex(texts, r"\d[.,]")
+        kinds["separated"] += total(pc.and_(is_number, with_sign))
+        wordy = pc.and_not(pc.match_substring_regex(texts, r"^\PN*$"), is_number)
+        kinds["word"] += total(wordy)
+        if len(self.words) <= MOST_WORDS:
+            self.words.update(texts.filter(wordy).unique()[: MOST_WORDS + 1].to_pylist())
 
     def __add__(self, other: TextCounts) -> TextCounts:
         return TextCounts(
             self.kinds + other.kinds,
             self.numbers + other.numbers,
             self.dates + other.dates,
-            self.words + other.words,
+            self.words | other.words,
         )
 
     def with_decimal(self, sign: str, unit: str | None = None) -> tuple[int, str]:
@@ -212,10 +208,6 @@ class TextCounts:
         beside_words = values - parsed == self.kinds["word"] + self.kinds["boolean"]
         few = beside_words and len(self.words) <= MOST_WORDS
         return parsed > 0 and parsed >= (_SHARE_BESIDE_WORDS if few else _SHARE) * values
-
-
-def _total(counts: pa.Array, which: pa.Array) -> int:
-    return pc.sum(counts.filter(which)).as_py() or 0
 
 
 def _trimmed(texts: pa.Array) -> pa.Array:
