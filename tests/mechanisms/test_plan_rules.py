@@ -295,7 +295,7 @@ def test_strict_plans_refuse_columns_that_would_be_left_out(strict: bool) -> Non
     twice = data.append_column("twice", pa.array(2 * data["height"].to_numpy()))
     same = data.append_column("same", pa.array(np.ones(400)))
     for held, words in (
-        (twice, r"^feature column '.*' is \(nearly\) made of other columns, left out; `drop` it"),
+        (twice, r"^feature column '.*' is \(nearly\) made of other columns; `drop` it"),
         (same, r"^feature column 'same' is constant or an id; `drop` it, or plan without `strict`"),
     ):
         rows = scan(held, label="label", label_range=RANGE)

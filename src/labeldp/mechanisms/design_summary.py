@@ -22,7 +22,7 @@ from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
 from labeldp.mechanisms.description import Note
 from labeldp.mechanisms.noise_shape import NoiseCovariance
-from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.options import Encoding, names
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Person
 
@@ -62,28 +62,12 @@ class DesignSummary:
 
 
 def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> DesignSummary:
-    """Fit the feature map, sum and factorise the features, find the largest leverage.
-
-    With a `max_leverage`, design columns that give some row more than that are left out, the
-    one with the largest share in the costliest row first, until no row has more.
-    """
-    max_leverage = encoding.max_leverage
+    """Fit the feature map, sum and factorise the features, find the largest leverage."""
     if source.label_range is None:
         raise InputError("the label range is missing; give `label_range`")
-    features = fit_features(
-        source,
-        min_count=encoding.min_count,
-        intercept=encoding.intercept,
-        standardise=encoding.standardise,
-        indicators=encoding.indicators,
-        winsor=encoding.winsor,
-        log=encoding.log,
-        basis=encoding.basis,
-        interactions=encoding.interactions,
-        interaction_columns=encoding.interaction_columns,
-        formula=encoding.formula,
-        run_pass=engine.run_pass,
-    )
+    options = {name: getattr(encoding, name) for name in names(Encoding)}
+    max_leverage, strict = options.pop("max_leverage"), options.pop("strict")
+    features = fit_features(source, **options, run_pass=engine.run_pass)
     gram = engine.run_pass("feature sums", source, GramAccumulator(features))
     if gram.rows != features.rows:
         raise DataError(
@@ -92,11 +76,18 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         )
     with engine.progress("factor", None):  # of thousands of columns it takes some seconds
         factor = verified_cholesky(gram, features, saturated=True)
-    dependent = _dependent(features, factor)
-    if encoding.strict:
-        formula, asked = encoding.formula, source.names
-        if formula is not None:
-            asked = Formula.of(formula, source.names).columns
+    independent = set(factor.kept)
+    # Numbers that are duplicates or combinations of others. One-hot blocks always lose their
+    # baseline level; that is no news.
+    dependent = [
+        f"feature column {features.all_names[column]!r} is (nearly) made of other columns"
+        for column in features.number_columns
+        if column not in independent and column not in features.derived_positions
+    ]
+    if strict:
+        asked = source.names
+        if encoding.formula is not None:
+            asked = Formula.of(encoding.formula, source.names).columns
         constant = [
             f"feature column {name!r} is constant or an id"
             for name in asked
@@ -104,9 +95,10 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         ]
         for problem in (*constant, *dependent):
             raise DataError(f"{problem}; `drop` it, or plan without `strict` to leave it out")
+    notes = [*features.notes, *(Note(f"{each}, left out", Note.COLUMN) for each in dependent)]
     leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
-    trimmed = []
     while max_leverage is not None and leverage.maximum > max_leverage:
+        # Leave out the column with the largest share in the costliest row, until none has more.
         costly = leverage.costliest[0]
         kept = [c for c in factor.kept if features.all_names[c] != costly.column]
         if len(kept) in (0, factor.rank):
@@ -114,7 +106,7 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
                 f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
             )
         gone = f"left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
-        trimmed.append(Note(f"{costly.column}: {gone}", Note.COLUMN))
+        notes.append(Note(f"{costly.column}: {gone}", Note.COLUMN))
         factor = verified_cholesky(gram, features.keep(kept), saturated=True)
         leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
@@ -132,7 +124,6 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         centred=features.intercept,
         inflation=inflation_for(factor.error_bound) + 2 * factor.error_bound,
     )
-    notes = [*features.notes, *dependent, *trimmed]
     usual = 4 / math.sqrt(gram.rows)  # a level with √rows rows has 1/√rows
     if leverage.maximum > usual:
         costly = leverage.costliest[0]
@@ -147,7 +138,7 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
 
 
 def inflation_for(error_bound: float) -> float:
-    """Room needed on u and v: a Gram off by `error_bound` moves them by at most twice that.
+    """Return the room for u and v: a Gram off by `error_bound` moves them by at most twice that.
 
     A plan allows twice that, and HEADROOM on leverages, so that a release elsewhere, whose
     linear algebra rounds differently, still finds its plan true.
@@ -156,7 +147,7 @@ def inflation_for(error_bound: float) -> float:
 
 
 def feature_bound(features: FeatureMap) -> float:
-    """An upper bound of the norm of an encoded row, from the feature map alone."""
+    """Return an upper bound of the norm of an encoded row, from the feature map alone."""
     square = float(features.intercept) + len(features.categorical)
     for column in features.numeric:
         reach = column.design_columns[0].reach
@@ -166,24 +157,10 @@ def feature_bound(features: FeatureMap) -> float:
     return math.sqrt(square) * (1 + 1e-12)
 
 
-def _dependent(features: FeatureMap, factor: VerifiedCholesky) -> list[str]:
-    """Numeric columns that are duplicates or combinations of others.
-
-    One-hot blocks always lose their baseline level; that is no news.
-    """
-    kept = set(factor.kept)
-    words = "is (nearly) made of other columns, left out"
-    return [
-        Note(f"feature column {features.all_names[column]!r} {words}", Note.COLUMN)
-        for column in features.number_columns
-        if column not in kept and column not in features.derived_positions
-    ]
-
-
 def most_rows(
     features: FeatureMap, source: Source, engine: Engine, first: PersonSums | None = None
 ) -> Person | None:
-    """Whose rows are covered together, and at most how many they are: public.
+    """Return whose rows are covered together, and at most how many they are: public.
 
     `first` is what a `PersonScan` saw in a pass that was made for other reasons too.
     """
