@@ -197,6 +197,8 @@ def test_a_label_has_the_mean_and_deviation_of_the_fit(made: Plan) -> None:
             assert abs(float(ball) - mean[row]) <= error[row]
             assert law.std[0] <= float(std) <= law.std[1]
             assert float(std.rad()) < 2.0**-50 * float(std)
+        law.exact_at(rows)(0, 600)
+        assert residual.bits == 300, "a draw in doubt narrows the residual's enclosure"
     finally:
         ctx.prec = before
 
