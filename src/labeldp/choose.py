@@ -49,7 +49,7 @@ def plan_mechanism(
     request = make_request(mechanism, **choices)
     mechanism.check_request(request, source)
     design = summarize_design(source, engine=engine, encoding=request.encoding)
-    return mechanism.plan(request, design, source, engine)
+    return replace(mechanism.plan(request, design, source, engine), design=design)
 
 
 def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
@@ -198,7 +198,7 @@ def forecast_mechanisms(
             if least >= best:
                 forecasts.append(MechanismForecast(name, least_added_mse=least))
                 continue
-            plan = mechanism.plan(request, design, source, engine)
+            plan = replace(mechanism.plan(request, design, source, engine), design=design)
         except LabelDPError as problem:
             forecasts.append(MechanismForecast(name, problem=problem))
             continue
@@ -370,8 +370,8 @@ def suggest_fixes(
 ) -> dict[str, MechanismPlan]:
     """Return changed options that make the plan useful, with the plans they lead to, best first."""
     mechanism, columns = plan.mechanism, len(plan.features.names)
-    encoding = make_request(mechanism, **choices).encoding
-    whole = summarize_design(source, engine=engine, encoding=encoding)
+    whole = plan.design
+    assert whole is not None
 
     def replan(design: DesignSummary, source: Source, **changed: Any) -> MechanismPlan | None:
         try:
@@ -403,6 +403,7 @@ def suggest_fixes(
     quick = plan.features.width <= _MOST_COLUMNS
     if behind and others and quick and features.rows * len(features.columns) <= _MOST_VALUES:
         fewer = replace(source, columns=others)
+        encoding = make_request(mechanism, **choices).encoding
         with suppress(LabelDPError):
             design = summarize_design(fewer, engine=engine, encoding=encoding)
             found[f"`drop='{behind[0]}'`"] = replan(design, fewer)

@@ -619,7 +619,7 @@ def finish_plan(
         notes.insert(0, Note("the guarantee has pure ε: nothing of δ is spent", Note.CHOICE))
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     values |= {"notes": sort_notes(notes), "force": force and not draft.is_useful}
-    return Plan(**values | {"table": source.keywords, "bases": bases})
+    return Plan(**values | {"table": source.keywords, "bases": bases, "design": None})
 
 
 # ---- forecasts along ε
