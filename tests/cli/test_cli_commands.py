@@ -289,4 +289,4 @@ def test_demo(tmp_path: Path) -> None:
     assert labeldp("verify", tmp_path / "r").code == 0
     people = labeldp("demo", *budget)
     assert people.code == 0
-    assert "on the private aggregates" in people.out
+    assert "The default mechanism: shaped-flag" in people.out

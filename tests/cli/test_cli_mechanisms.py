@@ -108,7 +108,7 @@ def test_labels_alone_cannot_be_fitted_without_their_rows(
     assert "made from: --data" in result.error
     pq.write_table(table(1999), tmp_path / "short.parquet")
     assert "rows" in labeldp("fit", folder, "--data", tmp_path / "short.parquet").error
-    assert "choose linear or neural" in labeldp("fit", folder, "--model", "tree").error
+    assert "'linear', 'neural'" in labeldp("fit", folder, "--model", "tree").error
 
 
 def test_a_network_is_fitted_on_bags_and_predicts(data: Path, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ MISTAKES = [
     (f"{PLAN} --max-leverage 0", "--max-leverage must lie between 0 and 1"),
     (f"{PLAN} --max-leverage 1e-9", "no choice of columns brings every leverage down"),
     # engines
-    (f"{PLAN} --engine spork", "choose local or spark"),
+    (f"{PLAN} --engine spork", "'spork' is not one of 'local', 'spark'"),
     (f"{PLAN} --engine spark --threads 2", "--threads is for --engine local"),
     (f"{PLAN} --threads -1", "--threads must be at least 0, not -1"),
     (f"{PLAN} --threads 100000", "--threads must be at most 1024"),
@@ -164,7 +164,7 @@ MISTAKES = [
     ("verify {release}/certificate.json", "is not a release directory; name the one"),
     ("verify {place}/none", "is not a release directory"),
     ("fit {data}", "is not a release directory"),
-    ("fit {release} --model tree", "choose linear or neural"),
+    ("fit {release} --model tree", "'tree' is not one of 'linear', 'neural'"),
     ("fit {release} --ridge much", "a number or auto"),
     ("fit {release} --confidence 95", "--confidence must lie between 0 and 1, not 95"),
     (f"{PREDICT}/p.csv", "cannot read a model from"),

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import threads as pool
-from labeldp.cli import startup
+from labeldp.cli import OUT_OF_MEMORY, is_out_of_memory, startup
 from tests.cli.conftest import LABEL, Write
 from tests.console import labeldp
 from tests.hostile.counting import Tried
@@ -66,13 +66,13 @@ def test_a_lack_of_memory_is_called_so(
     data = write("t.csv")
     monkeypatch.setattr("labeldp.data.source.scan", fail)
     said = labeldp("plan", data, *LABEL).error
-    assert said == startup.OUT_OF_MEMORY.replace("`threads`", "--threads")
+    assert said == OUT_OF_MEMORY.replace("`threads`", "--threads")
 
 
 def test_other_errors_are_not_taken_for_it() -> None:
-    assert not startup.is_out_of_memory(RuntimeError("something else"))
-    assert not startup.is_out_of_memory(ImportError("no module named x"))
-    assert startup.is_out_of_memory(MemoryError())
+    assert not is_out_of_memory(RuntimeError("something else"))
+    assert not is_out_of_memory(ImportError("no module named x"))
+    assert is_out_of_memory(MemoryError())
 
 
 def test_threads_share_what_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

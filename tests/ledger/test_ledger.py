@@ -312,7 +312,7 @@ def test_the_commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "done" in told
     assert "key" not in command("ledger", "show", book, "--json").out
     assert "no table 'x'" in command("ledger", "show", book, "x").error
-    assert "choose create, show or limit" in command("ledger", "burn", book).error
+    assert "'create', 'show', 'limit'" in command("ledger", "burn", book).error
     assert "--epsilon" in command("ledger", "create", folder / "c").error
     assert "needs the name" in command("ledger", "limit", book, "--epsilon", "2").error
 

@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 import click
@@ -27,7 +27,6 @@ from labeldp.cli.demo import demo
 from labeldp.cli.models import fit, predict
 from labeldp.cli.output import SafeStream, in_flags, say, warnings_as_notes
 from labeldp.cli.planning import look, plan, release
-from labeldp.cli.startup import OUT_OF_MEMORY, is_out_of_memory
 from labeldp.errors import LabelDPError
 from labeldp.io_util import written
 
@@ -38,82 +37,56 @@ SECTIONS = {
 }
 """Our commands as the help shows them; commands of other packages join the last section."""
 ENTRY_POINTS = "labeldp.commands"
+OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), free some, or read with fewer `threads`"
 
 
 class Group(click.Group):
     """Our commands, and those of other packages, which are imported when they are used."""
 
+    def offered(self) -> dict[str, EntryPoint]:
+        """Return the commands of other packages, without names that are ours."""
+        entries = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
+        return {entry.name: entry for entry in entries if entry.name not in self.commands}
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return [*self.commands, *sorted(set(_offered()) - set(self.commands))]
+        return [*self.commands, *self.offered()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        command = super().get_command(ctx, name)
-        if command is None and name in _offered():
-            return _load(_offered()[name])
+        entry = None if name in self.commands else self.offered().get(name)
+        if entry is None:
+            return super().get_command(ctx, name)
+        try:
+            command = entry.load()
+            if not isinstance(command, click.Command):
+                raise TypeError(f"it is a {type(command).__name__}, not a click.Command")
+        except Exception as problem:  # whatever another package's import may raise
+            raise LabelDPError(
+                f"{name}: {entry.value} cannot be loaded: {type(problem).__name__}: {problem}; "
+                "install or remove the package that offers it"
+            ) from None
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = {title: [str(each.name) for each in own] for title, own in SECTIONS.items()}
-        names[list(names)[-1]] += sorted(set(_offered()) - set(self.commands))
+        names[list(names)[-1]] += self.offered()
         for title, section in names.items():
+            lines = []
+            for name in section:
+                try:
+                    command = self.get_command(ctx, name)
+                    text = (command and command.help) or ""
+                except LabelDPError as problem:
+                    text = str(problem)
+                # the whole first paragraph, which click would cut
+                lines.append((name, " ".join(text.partition("\n\n")[0].split())))
             with formatter.section(title):
-                formatter.write_dl([(name, self._summary(ctx, name)) for name in section])
-
-    def _summary(self, ctx: click.Context, name: str) -> str:
-        """Return the first paragraph of a command's help, whole."""
-        command = self.get_command(ctx, name)
-        text = (command and command.help) or ""
-        return " ".join(text.partition("\n\n")[0].split())
+                formatter.write_dl(lines)
 
 
-def _offered() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-
-
-def _load(entry: EntryPoint) -> click.Command:
-    """Import another package's command; if that fails, return a command that says why."""
-    try:
-        command = entry.load()
-        if isinstance(command, click.Command):
-            return command
-        raise TypeError(f"it is a {type(command).__name__}, not a click.Command")
-    except Exception as problem:  # whatever another package's import may raise
-        text = f"{entry.value} cannot be loaded: {type(problem).__name__}: {problem}"
-
-    def refuse(_arguments: tuple[str, ...]) -> None:
-        raise LabelDPError(f"{entry.name}: {text}; install or remove the package that offers it")
-
-    return click.Command(
-        entry.name,
-        help=text,
-        callback=refuse,
-        params=[click.Argument(["_arguments"], nargs=-1, type=click.UNPROCESSED)],
-        context_settings={"ignore_unknown_options": True},
-        add_help_option=False,
-    )
-
-
-def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        print(f"labeldp {version('labeldp')}")
-        ctx.exit()
-
-
-app = Group(
-    "labeldp",
-    help="Publish regression data whose labels are private.",
-    commands=[command for section in SECTIONS.values() for command in section],
-    params=[
-        click.Option(
-            ["--version"],
-            help="Show the version.",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-        )
-    ],
-)
+@click.group(cls=Group, commands=[each for section in SECTIONS.values() for each in section])
+@click.version_option(package_name="labeldp", message="labeldp %(version)s")
+def app() -> None:
+    """Publish regression data whose labels are private."""
 
 
 def main() -> None:
@@ -125,8 +98,11 @@ def main() -> None:
         with warnings_as_notes():
             code = _run(sys.argv[1:] or ["--help"])
         out.flush()
-        if out.problem is not None:
-            code = _report_unprinted(out.problem, code)
+        # A reader that stops reading is no error. `release` and `verify` have published or checked
+        # something, so that their code stays; another command was there to print its answer.
+        if out.problem is not None and out.problem.errno != errno.EPIPE and code != 2:
+            say(f"labeldp: the answer was not printed: {out.problem.strerror}", error=True)
+            code = code if sys.argv[1:2] in (["release"], ["verify"]) else 2
         error.flush()
     finally:
         sys.stdout, sys.stderr = before
@@ -138,23 +114,22 @@ def _run(words: list[str]) -> int:
     files_before = len(written)
     interrupt = KeyboardInterrupt(signal.SIGINT)
     try:
-        with _signals_interrupt(interrupt):
+        with _signals_raise(interrupt):
             return int(app.main(words, prog_name="labeldp", standalone_mode=False) or 0)
     except LabelDPError as problem:
-        return _refuse("; ".join([str(problem), *getattr(problem, "__notes__", ())]))
-    except click.Abort:
-        return _report_stop(interrupt, files_before)
+        text = "; ".join([str(problem), *getattr(problem, "__notes__", ())])
+    except (click.Abort, KeyboardInterrupt):
+        files = [str(path) for path in written[files_before:] if path.exists()]
+        done = f"{' and '.join(files)} was written before that" if files else "nothing was written"
+        notes = getattr(interrupt, "__notes__", ())
+        say(f"labeldp: {'; '.join(['stopped', done, *notes])}", error=True)
+        return 128 + int(interrupt.args[0])
     except click.ClickException as problem:
-        return _refuse(_with_remedy(problem))
-    except KeyboardInterrupt:
-        return _report_stop(interrupt, files_before)
+        text = _with_remedy(problem)
     except Exception as problem:
         if not is_out_of_memory(problem):
             raise
-        return _refuse(OUT_OF_MEMORY)
-
-
-def _refuse(text: str) -> int:
+        text = OUT_OF_MEMORY
     say(f"labeldp: {' '.join(in_flags(text).split())}", error=True)
     return 2
 
@@ -162,22 +137,28 @@ def _refuse(text: str) -> int:
 def _with_remedy(problem: click.ClickException) -> str:
     """Return click's message with how to go on."""
     text = problem.format_message().rstrip(".").replace("valid float", "valid number")
-    command = (
-        problem.ctx.command_path
-        if isinstance(problem, click.UsageError) and problem.ctx
-        else "labeldp"
-    )
     if "--label-range" in text and not text.startswith("Missing"):
         return f"{text}; write two numbers with a space between: --label-range 0 10"
     if "is not a valid" in text:
         return f"{text}; write digits and a decimal point, like 250000, 0.5 or 1e-6"
     if "unexpected extra argument" in text:
         text += "; lists have commas and no spaces (A,B), names with spaces stand in quotes"
-    return f"{text}; see {command} --help"
+    ctx = getattr(problem, "ctx", None)
+    return f"{text}; see {ctx.command_path if ctx else 'labeldp'} --help"
+
+
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Tell whether an error comes from a lack of memory; libraries say so in many ways."""
+    text = str(problem)
+    if isinstance(problem, ImportError):
+        return "failed to map" in text or "cannot allocate" in text.lower()
+    if isinstance(problem, RuntimeError):
+        return "can't start new thread" in text
+    return isinstance(problem, MemoryError)
 
 
 @contextmanager
-def _signals_interrupt(interrupt: KeyboardInterrupt) -> Iterator[None]:
+def _signals_raise(interrupt: KeyboardInterrupt) -> Iterator[None]:
     """Let Ctrl-C, kill and a terminal that hangs up end a command once, so that it cleans up.
 
     SIGKILL cannot be caught: what it leaves is for its owner alone, and the next run finds it (see
@@ -192,10 +173,11 @@ def _signals_interrupt(interrupt: KeyboardInterrupt) -> Iterator[None]:
         raise interrupt
 
     if threading.current_thread() is threading.main_thread():
-        names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        for number in (getattr(signal, name) for name in names):
-            handler = signal.getsignal(number)
-            if handler not in (signal.SIG_IGN, None):  # nohup and background jobs stay as they are
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            handler = None if number is None else signal.getsignal(number)
+            # nohup and background jobs ignore a signal, and go on to do so
+            if number is not None and handler not in (signal.SIG_IGN, None):
                 handlers[number] = handler
                 signal.signal(number, stop)
     try:
@@ -203,24 +185,3 @@ def _signals_interrupt(interrupt: KeyboardInterrupt) -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-def _report_stop(interrupt: KeyboardInterrupt, files_before: int) -> int:
-    """Say in one line what a stopped command leaves behind; return a shell's exit code."""
-    done = [str(path) for path in written[files_before:] if path.exists()]
-    text = f"{' and '.join(done)} was written before that" if done else "nothing was written"
-    notes = getattr(interrupt, "__notes__", ())
-    say(f"labeldp: {'; '.join(['stopped', text, *notes])}", error=True)
-    return 128 + int(interrupt.args[0])
-
-
-def _report_unprinted(problem: OSError, code: int) -> int:
-    """Return the exit code of a command whose answer could not be printed.
-
-    `release` and `verify` have published or checked something, so their code stays. A reader that
-    stops reading is no error.
-    """
-    if problem.errno == errno.EPIPE or code == 2:
-        return code
-    say(f"labeldp: the answer was not printed: {problem.strerror}", error=True)
-    return code if sys.argv[1:2] and sys.argv[1] in ("release", "verify") else 2

@@ -12,6 +12,7 @@ from labeldp.cli.options import (
     Command,
     argument,
     flag,
+    help_all_option,
     json_option,
     option,
     parse_settings,
@@ -54,6 +55,7 @@ _MECHANISMS = (
 @option("--noisy-fraction", type=float, group=_NOISY_BAGS, help="Fraction of rows with noise.")
 @option("--noise-std", type=float, group=_NOISY_BAGS, help="Standard deviation of that noise.")
 @settings_option
+@help_all_option
 @json_option
 def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show what each accountant allows, from public numbers only; no data are read."""
@@ -79,10 +81,10 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
         given = {field: getattr(question, field) for field in fields}
         emit_json({"mechanism": mechanism, **given, **answer})
         return
-    by_accountant = answer.pop("accountants", {})
-    facts = {name: value for name, value in answer.items() if value is not None}
+    facts = answer | answer.pop("accountants", {})
     budget = format_budget(numbers["epsilon"], numbers["delta"])
-    emit_facts(f"{mechanism} at {budget}", facts | by_accountant)
+    shown = [(name, value) for name, value in facts.items() if value is not None]
+    emit_facts(f"{mechanism} at {budget}", shown)
 
 
 @click.command(cls=Command)
@@ -127,7 +129,7 @@ def compose(
 
 
 @click.command(cls=Command)
-@argument("action", "create, show or limit.")
+@argument("action", "create, show or limit.", type=click.Choice(["create", "show", "limit"]))
 @argument("file", "The ledger.", type=Path)
 @argument("dataset", "The name of a table, for show and limit.", required=False)
 @option("--epsilon", type=float, help="For create and limit: total ε of all releases.")
@@ -139,8 +141,6 @@ def ledger(
     """Keep a ledger of the privacy budget that was spent on each table."""
     from labeldp.ledger.ledger import Ledger
 
-    if action not in ("create", "show", "limit"):
-        raise InputError(f"{action!r} is unknown; choose create, show or limit")
     if (epsilon is None) != (action == "show"):
         raise InputError("--epsilon is needed by create and limit, and not taken by show")
     if epsilon is None:
@@ -155,23 +155,16 @@ def ledger(
     document = book.to_json(dataset if action == "show" else None)
     if as_json:
         emit_json(document)
-    else:
-        _show_ledger(file, document)
-
-
-def _show_ledger(file: Path, document: dict[str, Any]) -> None:
-    facts = {"number": document["ledger"], "limit of every table": document["cap"]}
+        return
+    facts = [("number", document["ledger"]), ("limit of every table", document["cap"])]
     emit_facts(f"Ledger {file}", facts)
     spent = {"releases": "releases", "epsilon": "ε spent", "delta": "at δ"}
     if document["tables"]:
-        tables = [
-            each
-            | {"limit": each["cap"]["epsilon"], "delta": each["cap"]["delta"]}
-            | {"unit": "a person" if "person" in (each["unit"] or "") else "a row"}
-            for each in document["tables"]
-        ]
+        for each in document["tables"]:
+            each["limit"], each["delta"] = each["cap"]["epsilon"], each["cap"]["delta"]
+            each["unit"] = "a person" if "person" in (each["unit"] or "") else "a row"
         columns = {"dataset": "table", **spent, "limit": "of", "unit": "labels of"}
-        emit_records("Tables", tables, columns | {"counted_with": "counted with"})
+        emit_records("Tables", document["tables"], columns | {"counted_with": "counted with"})
     if document["persons"]:
         columns = {"tables": "tables", **spent}
         emit_records("One person in several tables", document["persons"], columns)

@@ -12,6 +12,7 @@ from labeldp.cli.options import (
     Command,
     argument,
     engine_options,
+    help_all_option,
     json_option,
     make_engine,
     open_data,
@@ -33,6 +34,7 @@ from labeldp.io_util import check_target, new_path
     help="A public key that must have signed; may be repeated.",
 )
 @engine_options
+@help_all_option
 @json_option
 def verify(
     directory: Path,
@@ -46,15 +48,12 @@ def verify(
 
     Exits with 1 if anything disagrees.
     """
+    from labeldp.signing import PublicKey
     from labeldp.verification import verify as check
 
     engine = make_engine(engine_name, threads)
     table = None if data is None else open_data(data, engine_name, {})
-    public_keys = []
-    if keys:
-        from labeldp.signing import PublicKey
-
-        public_keys = [PublicKey.read(key) for key in keys]
+    public_keys = [PublicKey.read(key) for key in keys]
     result = check(directory, table, engine, keys=public_keys)
     if as_json:
         lists = ("problems", "weak", "untested", "signed_by")
@@ -110,9 +109,9 @@ def write_report(target: Path, document: dict[str, Any]) -> None:
 @option(
     "--as",
     "kind",
-    metavar="FORM",
+    type=click.Choice(["card", "croissant", "registry"]),
     default="card",
-    help="Form: card (default), croissant or registry.",
+    help="Form of the description (default: card).",
 )
 @option("--out", type=Path, help="Write to this new file instead of standard output.")
 def describe(directory: Path, kind: str, out: Path | None) -> None:

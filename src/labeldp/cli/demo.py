@@ -16,7 +16,6 @@ from labeldp.mechanisms.description import REMARKS, number
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.passes.engine import Engine
 
 
 @click.command(cls=Command)
@@ -40,7 +39,9 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
     from labeldp.data.source import scan
     from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.learners.api import LinearRegressor
-    from labeldp.mechanisms.options import check_budget
+    from labeldp.mechanisms.design_summary import private_residual_ms, summarize_design
+    from labeldp.mechanisms.options import AccountQuestion, Encoding, check_budget
+    from labeldp.mechanisms.wtd_flag import WtdFlag
     from labeldp.passes.engine import LocalEngine
     from labeldp.planning import plan
     from labeldp.verification import verify
@@ -53,57 +54,42 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
         write_census_like(table, rows, advance=advance)
     source = scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
     engine = LocalEngine(progress=progress)
-    facts = _all_labels(source, epsilon, delta, engine)
+    # the labels are synthetic, so that the demo may fit all of them
+    design = summarize_design(source, engine=engine, encoding=Encoding())
+    residual_ms = private_residual_ms(design, source, engine)
+    question = AccountQuestion(
+        rows=design.facts.rows,
+        label_range=design.facts.label_range,
+        epsilon=epsilon,
+        delta=delta,
+        residual_ms=residual_ms,
+        max_leverage=design.facts.max_leverage,
+        features=design.factor.rank,
+    )
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "engine": engine, "force": True}
     paper = plan(source, mechanism="wtd-flag", **budget).release(source, engine=engine)
     planned = plan(source, **budget)
     released = planned.release_to(target, source, engine=engine)
     added = paper.certificate["floor"]["added_variance"] / rows
-    mse = facts["residual_ms"]
     return {
         "data": "synthetic stand-in for the 1940 census; no person is in it",
         "rows": rows,
-        "columns": facts["features"],
-        "rank": facts["rank"],
+        "columns": len(design.features.all_names),
+        "rank": design.factor.rank,
         "epsilon": epsilon,
         "delta": delta,
-        "max_bags": facts["accountants"],
+        "max_bags": WtdFlag().account(question)["accountants"],
         "bags": paper.bags,
         "floor_added": added,
         "mechanism": planned.claim.mechanism,
         "aggregates": released.bags,
         "attack": released.certificate["attack_risk"]["in_words"],
         "verified": verify(target).valid,
-        "mse_all_labels": mse,
+        "mse_all_labels": residual_ms,
         "mse_private": _mse(LinearRegressor().fit(paper), source),
         "mse_default": _mse(LinearRegressor().fit(released), source),
-        "expected_excess": paper.certificate["utility"]["excess_mean"] * (1 + added / mse),
-        "expected_excess_default": planned.forecast.added_mse / mse,
-    }
-
-
-def _all_labels(source: Source, epsilon: float, delta: float, engine: Engine) -> dict[str, Any]:
-    """Fit all labels, which the demo may look at, and ask how many aggregates they allow."""
-    from labeldp.mechanisms.design_summary import private_residual_ms, summarize_design
-    from labeldp.mechanisms.options import AccountQuestion, Encoding
-    from labeldp.mechanisms.wtd_flag import WtdFlag
-
-    design = summarize_design(source, engine=engine, encoding=Encoding())
-    facts, residual_ms = design.facts, private_residual_ms(design, source, engine)
-    question = AccountQuestion(
-        rows=facts.rows,
-        label_range=facts.label_range,
-        epsilon=epsilon,
-        delta=delta,
-        residual_ms=residual_ms,
-        max_leverage=facts.max_leverage,
-        features=design.factor.rank,
-    )
-    return {
-        "features": len(design.features.all_names),
-        "rank": design.factor.rank,
-        "residual_ms": residual_ms,
-        "accountants": WtdFlag().account(question)["accountants"],
+        "expected_excess": paper.certificate["utility"]["excess_mean"] * (1 + added / residual_ms),
+        "expected_excess_default": planned.forecast.added_mse / residual_ms,
     }
 
 
@@ -117,40 +103,34 @@ def _mse(model: Any, source: Source) -> float:
 
 def _show(results: dict[str, Any], out: Path | None) -> None:
     budget = f"ε = {results['epsilon']:g}, δ = {results['delta']:g}"
-    emit_facts(
-        "The table",
-        [
-            ("data", results["data"]),
-            ("size", f"{number(results['rows'])} rows, {results['columns']} design columns"),
-            ("private label", "weeks worked, 0 to 51"),
-        ],
-    )
+    facts = [
+        ("data", results["data"]),
+        ("size", f"{number(results['rows'])} rows, {results['columns']} design columns"),
+        ("private label", "weeks worked, 0 to 51"),
+    ]
+    emit_facts("The table", facts)
     emit_table(
         f"How many aggregates may be published without noise at {budget}?",
         ["accountant", "aggregates", REMARKS],
         [
-            [name, number(answer["max_bags"]), answer.get("reason", "")]
+            [name, answer["max_bags"], answer.get("reason", "")]
             for name, answer in results["max_bags"].items()
         ],
     )
     added = results["floor_added"]
     noise = f"variance {number(added)} per row" if added else "none: the data's own is enough"
-    emit_facts(
-        "The paper's mechanism wtd-flag, with exact accounting",
-        [
-            ("published", f"{number(results['bags'])} sums of all rows, with secret weights"),
-            ("noise added", noise),
-        ],
-    )
-    emit_facts(
-        f"The default mechanism: {results['mechanism']}",
-        [
-            ("published", f"{number(results['aggregates'])} sums of all rows, with public weights"),
-            ("guarantee", f"label-DP, {budget}, for any labels"),
-            ("certificate", "verified" if results["verified"] else "NOT VALID"),
-            ("best attack", results["attack"]),
-        ],
-    )
+    facts = [
+        ("published", f"{number(results['bags'])} sums of all rows, with secret weights"),
+        ("noise added", noise),
+    ]
+    emit_facts("The paper's mechanism wtd-flag, with exact accounting", facts)
+    facts = [
+        ("published", f"{number(results['aggregates'])} sums of all rows, with public weights"),
+        ("guarantee", f"label-DP, {budget}, for any labels"),
+        ("certificate", "verified" if results["verified"] else "NOT VALID"),
+        ("best attack", results["attack"]),
+    ]
+    emit_facts(f"The default mechanism: {results['mechanism']}", facts)
     exact = results["mse_all_labels"]
     rows = [["with all labels", f"{exact:.4f}", "", ""]]
     for name, error, expected in (

@@ -8,6 +8,7 @@ the user has set. The names of parameters are those of the keyword arguments of 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from labeldp.planning import Plan
 
 Decorator = Callable[[Any], Any]
+_SHOW_ALL = "labeldp.help_all"
 
 
 class Option(click.Option):
@@ -50,24 +52,18 @@ class Argument(click.Argument):
 class Command(click.Command):
     """A command that shows its options in groups and refuses an option that is given twice."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        if any(getattr(each, "group", None) for each in self.params):
-            self.params.append(
-                click.Option(
-                    ["--help-all"],
-                    is_flag=True,
-                    is_eager=True,
-                    expose_value=False,
-                    callback=_show_all_options,
-                    help="Show all options.",
-                )
-            )
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             _, _, parameters = self.make_parser(ctx).parse_args(list(args))
-            _refuse_repeated(parameters, ctx)
+            for parameter, times in Counter(parameters).items():
+                if not isinstance(parameter, click.Option) or times < 2:
+                    continue
+                if parameter.multiple or parameter.is_flag:
+                    continue
+                name, remedy = parameter.opts[0], "keep one of them"
+                if name == "--label":  # the other label would be published as a feature
+                    remedy = "release labels one by one, each time with --drop for the others"
+                raise click.UsageError(f"{name} is given twice and takes one value; {remedy}", ctx)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -77,42 +73,25 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None:
-                continue
             title = "Arguments" if isinstance(parameter, click.Argument) else "Options"
-            sections.setdefault(getattr(parameter, "group", None) or title, []).append(record)
-        shown = sections if ctx.meta.get(_ALL) else ("Arguments", "Options")
-        for title in filter(sections.__getitem__, shown):
-            with formatter.section(title):
-                formatter.write_dl(sections[title])
+            if record := parameter.get_help_record(ctx):
+                sections.setdefault(getattr(parameter, "group", None) or title, []).append(record)
+        shown = list(sections) if ctx.meta.get(_SHOW_ALL) else ["Arguments", "Options"]
+        for title in shown:
+            if sections[title]:
+                with formatter.section(title):
+                    formatter.write_dl(sections[title])
         hidden = sum(len(records) for title, records in sections.items() if title not in shown)
         if hidden:
             formatter.write_paragraph()
             formatter.write_text(f"{ctx.command_path} --help-all shows {hidden} more options.")
 
 
-_ALL = "labeldp.help_all"
-
-
-def _show_all_options(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+def _show_all_options(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        ctx.meta[_ALL] = True
+        ctx.meta[_SHOW_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
-
-
-def _refuse_repeated(parameters: Iterable[click.Parameter], ctx: click.Context) -> None:
-    """Refuse an option of one value that is given twice: the last one would silently count."""
-    for option, times in Counter(parameters).items():
-        if not isinstance(option, click.Option) or option.multiple or option.is_flag or times < 2:
-            continue
-        remedy = "keep one of them"
-        if option.opts[0] == "--label":  # the other label would be published as a feature
-            remedy = "release labels one by one, each time with --drop for the others"
-        raise click.UsageError(
-            f"{option.opts[0]} is given twice and takes one value; {remedy}", ctx
-        )
 
 
 def argument(name: str, help: str, **settings: Any) -> Decorator:
@@ -132,30 +111,27 @@ def flag(*declarations: str, **settings: Any) -> Decorator:
 
 def column_list(*declarations: str, **settings: Any) -> Decorator:
     """Declare a comma-separated list that may be repeated; None where it is absent."""
-    settings = {"metavar": "A,B", "multiple": True, "callback": _parse_list} | settings
+
+    def parse(_ctx: Any, _option: Any, texts: tuple[str, ...]) -> tuple[str, ...] | None:
+        return column_names(texts) or None
+
+    settings = {"metavar": "A,B", "multiple": True, "callback": parse} | settings
     return option(*declarations, **settings)
 
 
-def _parse_list(_ctx: Any, _parameter: Any, texts: tuple[str, ...]) -> tuple[str, ...] | None:
-    return column_names(texts) if texts else None
-
-
-def _parse_shares(_ctx: Any, _parameter: Any, texts: tuple[str, ...]) -> dict[str, float] | None:
-    """Parse comma-separated shares: 0.001 for all columns, income=0.005 for one."""
-    shares = {}
+def _parse_winsor(_ctx: Any, _option: Any, texts: tuple[str, ...]) -> dict[str, float] | None:
+    """Parse comma-separated fractions: 0.001 for all columns, income=0.005 for one."""
+    fractions = {}
     for part in column_names(texts):
         name, _, number = part.rpartition("=")
         try:
-            shares[name or "*"] = float(number)
+            fractions[name or "*"] = float(number)
         except ValueError:
             raise InputError(
-                f"--winsor holds {part!r}; write a share, 0.001, or that of a column, income=0.005"
+                f"--winsor holds {part!r}; write a fraction, 0.001, or one of a column, "
+                "income=0.005"
             ) from None
-    return shares or None
-
-
-def _parse_delimiter(_ctx: Any, _parameter: Any, text: str | None) -> str | None:
-    return "\t" if text in ("tab", "\\t") else text
+    return fractions or None
 
 
 def together(*decorators: Decorator, group: str | None = None) -> Decorator:
@@ -171,12 +147,22 @@ def together(*decorators: Decorator, group: str | None = None) -> Decorator:
     return decorate
 
 
+# ---- options of several commands
+
 data_argument = argument(
     "data",
     "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a directory or a glob.",
 )
 release_argument = argument("directory", "A release directory.", type=Path)
 json_option = option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+help_all_option = option(
+    "--help-all",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all_options,
+    help="Show all options.",
+)
 settings_option = option(
     "--option",
     "-o",
@@ -188,12 +174,13 @@ settings_option = option(
 verbose_option = option(
     "--verbose", is_flag=True, group="Output options", help="Show all notes instead of five."
 )
-budget_options = together(
-    option("--epsilon", type=float, help="Privacy budget ε; smaller is more private (default: 1)."),
-    option("--delta", type=float, help="Probability that the ε bound fails (default: 1e-6)."),
-)
 text_options = together(
-    option("--delimiter", metavar="SIGN", callback=_parse_delimiter, help="Field sign, or tab."),
+    option(
+        "--delimiter",
+        metavar="SIGN",
+        callback=lambda _ctx, _option, text: "\t" if text in ("tab", "\\t") else text,
+        help="Field sign, or tab.",
+    ),
     option("--encoding", metavar="NAME", help="Encoding (default: UTF-8 or cp1252)."),
     option("--skip-lines", type=int, metavar="N", help="Lines above the header."),
     option("--skip-footer", type=int, metavar="N", help="Lines below the last row."),
@@ -208,6 +195,20 @@ column_options = together(
     column_list("--drop", help="Columns to leave out."),
     column_list("--numeric", group=_TABLE, help="Columns that are numbers, not codes."),
 )
+engine_options = together(
+    option("--threads", type=int, help="Number of threads (default: one for each core)."),
+    option(
+        "--engine",
+        "engine_name",
+        type=click.Choice(["local", "spark"]),
+        default="local",
+        help="Where data are read (default: local).",
+    ),
+    group="Engine options",
+)
+
+# ---- options of plan, release and audit
+
 table_options = together(
     data_argument,
     option("--label", metavar="COLUMN", help="The private label column."),
@@ -231,11 +232,6 @@ SCAN_KEYWORDS = (
 )  # fmt: skip
 """Parameters that are keyword arguments of `labeldp.scan`."""
 
-engine_options = together(
-    option("--threads", type=int, help="Number of threads (default: one for each core)."),
-    option("--engine", "engine_name", metavar="NAME", default="local", help="local or spark."),
-    group="Engine options",
-)
 design_options = together(
     option("--formula", metavar="'Y ~ A + B'", help="The design: 'price ~ spline(age) + sex*edu'."),
     option(
@@ -248,8 +244,8 @@ design_options = together(
         "--winsor",
         metavar="Q,A=Q",
         multiple=True,
-        callback=_parse_shares,
-        help="Share at each end that is moved to the quantile (default: 0.001, outliers only).",
+        callback=_parse_winsor,
+        help="Fraction at each end moved to the quantile (default: 0.001, outliers only).",
     ),
     option("--min-count", type=int, help="Merge category levels with fewer rows (default: √rows)."),
     option("--max-leverage", type=float, help="Drop design columns that give a row more leverage."),
@@ -310,41 +306,37 @@ mechanism_options = together(
 )
 plan_options = together(
     table_options,
-    budget_options,
+    option("--epsilon", type=float, help="Privacy budget ε; smaller is more private (default: 1)."),
+    option("--delta", type=float, help="Probability that the ε bound fails (default: 1e-6)."),
     mechanism_options,
     flag("--force", "--anyway", "force", help="Go on where a fit may not beat the labels' mean."),
     design_options,
     engine_options,
+    help_all_option,
 )
-"""What `plan`, `release` and `audit` have in common."""
+
+# ---- values of these options
 
 
 def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the keyword arguments of `scan` and of `plan` that the user has set."""
-    scan = {name: options[name] for name in SCAN_KEYWORDS if options.get(name) is not None}
-    plan = {
-        name: value
-        for name, value in options.items()
-        if name not in SCAN_KEYWORDS and name != "settings" and value is not None
-    }
-    return scan, plan | parse_settings(options.get("settings", ()))
+    settings = parse_settings(options.pop("settings", ()))
+    given = {name: value for name, value in options.items() if value is not None}
+    scan = {name: given.pop(name) for name in SCAN_KEYWORDS if name in given}
+    return scan, given | settings
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     """Parse NAME=VALUE; the value is true, false, a number or text."""
     options: dict[str, Any] = {}
     for setting in settings:
-        name, equals, text = setting.partition("=")
+        name, equals, value = setting.partition("=")
         if not (name and equals):
             raise InputError(f"-o {setting} is no option; write -o name=value")
-        value: Any = {"true": True, "false": False}.get(text.lower(), text)
-        for convert in (int, float):
-            if isinstance(value, str):
-                try:
-                    value = convert(value)
-                except ValueError:
-                    continue
-        options[name.replace("-", "_")] = value
+        try:
+            options[name.replace("-", "_")] = json.loads(value.lower())
+        except ValueError:
+            options[name.replace("-", "_")] = value
     return options
 
 
@@ -354,8 +346,6 @@ def make_engine(name: str, threads: int | None) -> Engine:
         from labeldp.passes.engine import LocalEngine
 
         return LocalEngine(threads or 0, progress)
-    if name != "spark":
-        raise InputError(f"engine {name!r} is unknown; choose local or spark")
     if threads:
         raise InputError("--threads is for --engine local; Spark has settings of its own")
     from labeldp.spark.engine import SparkEngine
@@ -393,12 +383,13 @@ def scan_table(
                 keywords.setdefault(name, plan.table.get(name))
         source = plan.scan(open_data(data, engine, keywords), **keywords)
     else:
-        label = keywords.get("label") or (None if formula is None else Formula.of(formula).label)
-        if label is None:
+        if "label" not in keywords and formula is not None:
+            keywords["label"] = Formula.of(formula).label
+        if keywords.get("label") is None:
             raise InputError("the label column is missing; name it with --label")
         if "label_range" not in keywords:
             raise InputError("the range of the labels is missing; give --label-range LO HI")
-        source = scan(open_data(data, engine, keywords), **keywords | {"label": label})
+        source = scan(open_data(data, engine, keywords), **keywords)
     for text in source.notes:
         note(text)
     return source

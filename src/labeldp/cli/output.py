@@ -26,27 +26,18 @@ from labeldp.io_util import new_directory
 from labeldp.mechanisms.description import REMARKS, number
 from labeldp.pictures import Picture, draw
 
-_WIDEST = 10_000
-"""Columns of a table that is not shown on a terminal."""
+# ---- answers
 
 
 def emit_json(document: Any) -> None:
     """Print one JSON document; numbers that JSON lacks (infinity, NaN) become null."""
-    finite = _finite(document)
-    text = json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False)
+    finite = json.loads(json.dumps(document), parse_constant=lambda _name: None)
+    text = json.dumps(finite, indent=2, ensure_ascii=False)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeError:
-        text = json.dumps(finite, indent=2, allow_nan=False)
+        text = json.dumps(finite, indent=2)
     print(text)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -56,10 +47,11 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
-        left = place == 0 or name == REMARKS
-        heading = "" if name == REMARKS else name
         table.add_column(
-            heading, justify="left" if left else "right", no_wrap=place == 0, overflow="fold"
+            "" if name == REMARKS else name,
+            justify="left" if place == 0 or name == REMARKS else "right",
+            no_wrap=place == 0,
+            overflow="fold",
         )
     for row in rows:
         table.add_row(*map(_cell, row))
@@ -71,26 +63,25 @@ def emit_records(title: str, records: Iterable[Mapping[str, Any]], columns: dict
     emit_table(title, [*columns.values()], [[each[key] for key in columns] for each in records])
 
 
-def emit_facts(title: str, facts: Iterable[tuple[str, Any]] | Mapping[str, Any]) -> None:
-    """Print names and values; of a dict of dicts, all names that lead to a value."""
+def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
+    """Print names and values; of a value that is a dict, every name that leads to a value."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _flat(facts) if isinstance(facts, Mapping) else facts:
-        table.add_row(name, _cell(value))
+
+    def add(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                add(f"{name}, {key}", inner)
+        else:
+            table.add_row(name.replace("_", " "), _cell(value))
+
+    for name, value in facts:
+        add(name, value)
     _print(title, table)
     print()
-
-
-def _flat(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in document.items():
-        name = before + key.replace("_", " ")
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}, ")
-        else:
-            yield name, value
 
 
 def _cell(value: Any) -> str:
@@ -110,8 +101,9 @@ def _print(title: str, body: Any) -> None:
         console.print(title, style="bold")
         console.print(body)
         return
-    needed = console.measure(body, options=console.options.update(max_width=_WIDEST)).minimum
-    console.width = max(console.width, needed)  # no word of a wide table is cut in a file
+    # no word of a wide table is cut in a file, and no line is padded
+    needed = console.measure(body, options=console.options.update(max_width=10_000)).minimum
+    console.width = max(console.width, needed)
     with console.capture() as capture:
         console.print(title)
         console.print(body)
@@ -124,6 +116,9 @@ def draw_pictures(pictures: Iterable[Picture], folder: Path) -> None:
         for picture in pictures:
             draw(picture, partial, dark=True)
     note(f"pictures are in {folder}")
+
+
+# ---- words for people
 
 
 def say(text: str, *, error: bool = False, indent: str = "") -> None:
@@ -160,10 +155,9 @@ def warnings_as_notes() -> Iterator[None]:
         yield
 
 
-_OTHER_NAMES = {"penalty": "ridge", "kind": "as", "fit(release, table)": "data"}
-"""Arguments whose options have another name."""
-_QUOTED = re.compile(r"`([^`]+)`")
-_ARGUMENT = re.compile(r"([a-z][a-z_]*)(?:=(.*))?")
+_OPTION_NAMES = {"penalty": "ridge", "kind": "as"}
+"""Options that are not called as their arguments are."""
+_QUOTED_ARGUMENT = re.compile(r"`([a-z][a-z_]*)(?:=([^`]*))?`")
 
 
 def in_flags(text: Any) -> Any:
@@ -172,20 +166,20 @@ def in_flags(text: Any) -> Any:
     `bags` becomes --bags, `floor="declared"` --floor declared, `strict=True` --strict and
     `intercept=False` --no-intercept. Of a dict all values are changed.
     """
+
+    def flag(argument: re.Match[str]) -> str:
+        name = _OPTION_NAMES.get(argument[1], argument[1]).replace("_", "-")
+        if argument[2] in (None, "True"):
+            return f"--{name}"
+        if argument[2] == "False":
+            return f"--no-{name}"
+        return f"--{name} " + argument[2].strip("\"'[]()")
+
     if isinstance(text, dict):
         return {name: in_flags(inner) for name, inner in text.items()}
-    return _QUOTED.sub(_flag, text) if isinstance(text, str) else text
-
-
-def _flag(quoted: re.Match[str]) -> str:
-    argument = _ARGUMENT.fullmatch(_OTHER_NAMES.get(quoted[1], quoted[1]))
-    if argument is None:
-        return quoted[0]
-    name, value = _OTHER_NAMES.get(argument[1], argument[1]).replace("_", "-"), argument[2]
-    if value in (None, "True"):
-        return f"--{name}"
-    plain = value.strip("\"'[]()")
-    return f"--no-{name}" if value == "False" else f"--{name} {plain}"
+    if not isinstance(text, str):
+        return text
+    return _QUOTED_ARGUMENT.sub(flag, text.replace("`fit(release, table)`", "--data"))
 
 
 @contextmanager
@@ -201,6 +195,8 @@ def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
         line = bar.add_task(task, total=rows)
         yield lambda count: bar.update(line, advance=count)
 
+
+# ---- streams
 
 SPELT_OUT = {
     "ε": "epsilon", "δ": "delta", "σ": "sigma", "μ": "mu", "γ": "gamma", "Δ": "Delta", "κ": "kappa",

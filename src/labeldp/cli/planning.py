@@ -15,6 +15,7 @@ from labeldp.cli.options import (
     Command,
     column_options,
     data_argument,
+    help_all_option,
     json_option,
     make_engine,
     option,
@@ -45,9 +46,7 @@ from labeldp.pictures import Curve, Picture, need_matplotlib
 from labeldp.profile.page import cells, command, label_facts, page, summary
 
 if TYPE_CHECKING:
-    from labeldp.data.source import Source
     from labeldp.learners.models import Quality
-    from labeldp.passes.engine import Engine
     from labeldp.planning import Plan
     from labeldp.release.files import Release
 
@@ -65,6 +64,7 @@ _NO_LABEL = (
 @column_options
 @option("--html", type=Path, metavar="FILE", help="Write one HTML page to this new file.")
 @text_options
+@help_all_option
 @json_option
 def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
@@ -82,11 +82,7 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
             partial.write_text(page(answer), encoding="utf-8")
     if as_json:
         emit_json(answer)
-    else:
-        _show_profile(answer)
-
-
-def _show_profile(answer: dict[str, Any]) -> None:
+        return
     rows = [
         [name, kind, distinct, missing, ends or why]
         for name, kind, why, distinct, missing, ends in map(cells, answer["columns"])
@@ -127,7 +123,8 @@ def plan(
     **options: Any,
 ) -> None:
     """Show what a release would publish and guarantee; reads features and no labels."""
-    from labeldp.planning import forecast_curve, plan as make_plan
+    from labeldp.choose import best_plan, compare as compare_mechanisms
+    from labeldp.planning import finish_plan, forecast_curve, plan as make_plan
 
     for target in filter(None, (out, report, plots)):
         check_target(target)
@@ -136,10 +133,20 @@ def plan(
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
     source = scan_table(data, engine_name, scan_keywords, formula=keywords.get("formula"))
-    documents: dict[str, Any] = {}
+    keywords = {"epsilon": EPSILON, "delta": DELTA} | keywords
+    # what comparison and curve take: no purpose, and nothing is refused for little utility
+    choices = {k: v for k, v in keywords.items() if k not in ("mechanism", "force", "use")}
+    more: dict[str, Any] = {}
+    planned = None
     if compare:
-        planned, documents["comparison"] = _compare(source, engine, keywords)
-    else:
+        if choices.get("basis") == AUTO:
+            raise InputError("--compare needs a basis that is named, not auto; name one")
+        offers = compare_mechanisms(source, engine, **choices)
+        more["comparison"] = [in_flags(offer.to_json()) for offer in offers]
+        if keywords.get("mechanism", AUTO) == AUTO:
+            force = keywords.get("force", False)
+            planned = finish_plan(best_plan(offers), choices, source, engine, force=force)
+    if planned is None:
         planned = make_plan(source, engine=engine, **keywords)
     show_notes(planned, verbose)
     if out is not None:
@@ -149,37 +156,14 @@ def plan(
 
         write_report(report, plan_report(planned))
     if curve or plots is not None:
-        same = {"epsilon": EPSILON, "delta": DELTA} | keywords
-        same |= {"mechanism": planned.claim.mechanism, "engine": engine}
-        points = documents["forecast_curve"] = forecast_curve(
-            source, **{k: v for k, v in same.items() if k not in ("force", "use")}
-        )
+        points = forecast_curve(source, **choices, mechanism=planned.claim.mechanism, engine=engine)
+        more["forecast_curve"] = points
         if plots is not None:
             draw_pictures([_curve_picture(points, planned.claim.epsilon)], plots)
     if as_json:
-        emit_json(planned.to_json() | documents)
+        emit_json(planned.to_json() | more)
     else:
-        _show_plan(planned, documents)
-
-
-def _compare(
-    source: Source, engine: Engine, keywords: dict[str, Any]
-) -> tuple[Plan, list[dict[str, Any]]]:
-    """Return the plan and what every mechanism would give; `auto` takes the best of these."""
-    from labeldp.choose import best_plan, compare
-    from labeldp.planning import finish_plan, plan as make_plan
-
-    if keywords.get("basis") == AUTO:
-        raise InputError("--compare needs a basis that is named, not auto; name one")
-    choices = {"epsilon": EPSILON, "delta": DELTA} | keywords
-    mechanism, force = choices.pop("mechanism", AUTO), choices.pop("force", False)
-    choices.pop("use", None)
-    offers = compare(source, engine, **choices)
-    if mechanism == AUTO:
-        planned = finish_plan(best_plan(offers), choices, source, engine, force=force)
-    else:
-        planned = make_plan(source, engine=engine, mechanism=mechanism, force=force, **choices)
-    return planned, [in_flags(offer.to_json()) for offer in offers]
+        _show_plan(planned, **more)
 
 
 def show_notes(planned: Plan, verbose: bool) -> None:
@@ -193,17 +177,20 @@ def show_notes(planned: Plan, verbose: bool) -> None:
         note(f"and {len(planned.notes) - len(shown)} more notes with --verbose")
 
 
-def _show_plan(planned: Plan, documents: dict[str, Any]) -> None:
+def _show_plan(
+    planned: Plan,
+    comparison: Sequence[dict[str, Any]] = (),
+    forecast_curve: Sequence[dict[str, Any]] = (),
+) -> None:
     from labeldp.mechanisms.registry import mechanism_named
 
-    if "comparison" in documents:
-        offers = [dict(each) for each in documents["comparison"]]
-        for each in offers:
+    if comparison:
+        for each in comparison:
             each["excess"] = None if each["excess"] is None else f"{each['excess']:.3%}"
         columns = {"mechanism": "mechanism", "bags": "aggregates", "bag_size": "rows"}
         columns |= {"mean_mse": "MSE", "excess": "excess", "method": "method", "reason": REMARKS}
-        title = f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}"
-        emit_records(title, offers, columns)
+        title = f"Mechanisms at this budget; recommended: {comparison[0]['mechanism']}"
+        emit_records(title, comparison, columns)
     if planned.bases:
         header = ["basis", "columns", "privacy adds", "of the range", "kept", REMARKS]
         bases = [
@@ -232,35 +219,36 @@ def _show_plan(planned: Plan, documents: dict[str, Any]) -> None:
         facts.insert(1, ("largest leverage", number(document["max_leverage"])))
     emit_facts("Plan (from public facts; no label was read)", facts)
     emit_facts("Forecast of a least-squares fit", _forecast_facts(planned))
-    low, high = f"{forecast.excess_low:.3%}", f"{forecast.excess_high:.3%}"
     stated = {"guess": "guessed", "stated": "stated"}[forecast.residual_source]
     emit_facts(
         f"The same for the {stated} residual mean square, {number(forecast.residual_ms)}",
         [
             ("mean squared error of the fit", number(forecast.mean_mse, 6)),
             ("its excess over a fit with all labels", f"{forecast.excess_mean:.3%} on average"),
-            ("", f"{low} to {high} in 90 % of releases"),
+            ("", f"{forecast.excess_low:.3%} to {forecast.excess_high:.3%} in 90 % of releases"),
         ],
     )
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
-    if "forecast_curve" in documents:
+    if forecast_curve:
         columns = {"epsilon": "ε", "mechanism": "mechanism", "error": "error", "low": "5 %"}
         columns |= {"high": "95 %", "of_range": "of the range", "kept": "kept", "reason": REMARKS}
         title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
-        emit_records(title, documents["forecast_curve"], columns)
+        emit_records(title, forecast_curve, columns)
 
 
 def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
     """Return what privacy adds to a prediction, in label units, and what a fit keeps."""
     forecast, (low, high) = planned.forecast, planned.labels.range
-    mean, least, most = (
-        math.sqrt(value) for value in (forecast.added_mse, forecast.added_low, forecast.added_high)
-    )
+    squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
+    mean, least, most = map(math.sqrt, squares)
     basis = "any labels" if forecast.added_exact else "this residual mean square"
-    share = f"{100 * mean / (high - low):.2g}% of the label range"
+    of_range = f"{100 * mean / (high - low):.2g}% of the label range"
     kept = f"up to {max(0.0, planned.explained_share_kept):.0%}"
     return [
-        ("error that privacy adds", f"{number(mean)} in a prediction, root mean square ({share})"),
+        (
+            "error that privacy adds",
+            f"{number(mean)} in a prediction, root mean square ({of_range})",
+        ),
         ("", f"{number(least)} to {number(most)} in 90 % of releases, for {basis}"),
         ("kept of what features explain", f"{kept}, if they explain half of the label's variance"),
     ]
@@ -269,29 +257,20 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
 def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
     """Return a plot of the error against ε, with its quantiles over releases."""
     drawn = [point for point in points if point["error"] is not None]
+    x = tuple(point["epsilon"] for point in drawn)
     middle, low, high = (
         tuple(point[name] or math.nan for point in drawn) for name in ("error", "low", "high")
     )
-    x = tuple(point["epsilon"] for point in drawn)
-    asked = next((point["error"] for point in drawn if point["epsilon"] == epsilon), None)
     return Picture(
         name="forecast",
         title="Forecast from features alone: no label was read",
         x_label="ε",
         y_label="error that privacy adds to a prediction (label units)",
         curves=(Curve("root mean square, 5–95 % of releases", x, middle, low, high, "line"),),
-        levels=() if asked is None else ((f"at ε = {epsilon:g}", asked),),
+        levels=tuple((f"at ε = {e:g}", y) for e, y in zip(x, middle, strict=True) if e == epsilon),
         log_x=True,
         log_y=True,
     )
-
-
-_rare_release_options = together(
-    option("--about", type=Path, metavar="FILE", help="Facts that only you know, as TOML."),
-    option("--again", is_flag=True, help="Release a plan once more; this costs its budget again."),
-    option("--not-private", is_flag=True, help="Allow naive-flag and naive-lag: never private."),
-    group="Release options",
-)
 
 
 @click.command(cls=Command)
@@ -301,19 +280,25 @@ _rare_release_options = together(
 @option("--plan", "plan_file", type=Path, help="A plan, instead of the options that it settles.")
 @option(
     "--ledger",
+    "ledger_file",
     type=Path,
     metavar="FILE",
     envvar="LABELDP_LEDGER",
     help="Debit the release in this ledger first (default: LABELDP_LEDGER).",
 )
 @option("--dataset", metavar="NAME", help="The name of the table in the ledger.")
-@_rare_release_options
+@together(
+    option("--about", type=Path, metavar="FILE", help="Facts that only you know, as TOML."),
+    option("--again", is_flag=True, help="Release a plan once more; this costs its budget again."),
+    option("--not-private", is_flag=True, help="Allow naive-flag and naive-lag: never private."),
+    group="Release options",
+)
 @json_option
 def release(
     data: str,
     out: Path,
     plan_file: Path | None,
-    ledger: Path | None,
+    ledger_file: Path | None,
     dataset: str | None,
     about: Path | None,
     again: bool,
@@ -335,12 +320,12 @@ def release(
 
     check_target(out)
     scan_keywords, keywords = split_options(options)
-    demonstration = keywords.get("mechanism") in demonstrations()
-    if not_private and not demonstration:
+    naive = demonstrations().get(keywords.get("mechanism", AUTO))
+    if not_private and naive is None:
         raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
-    if (ledger is None) != (dataset is None):
+    if (ledger_file is None) != (dataset is None):
         raise InputError("--ledger (or LABELDP_LEDGER) and --dataset go together; give both")
-    book = None if ledger is None else Ledger(ledger)
+    ledger = None if ledger_file is None else Ledger(ledger_file)
     planned = None
     if plan_file is not None:
         for name in keywords:  # it would silently not count
@@ -350,8 +335,17 @@ def release(
     engine = make_engine(engine_name, threads)
     formula = keywords.get("formula")
     source = scan_table(data, engine_name, scan_keywords, formula=formula, plan=planned)
-    if demonstration:
-        warning = _demonstrate(out, source, engine, keywords, not_private)
+    if naive is not None:  # sums that are never private: no plan and no certificate
+        demonstration = naive.load()
+        own = ("mechanism", *demonstration.options)
+        for name in keywords:
+            if name not in (*own, "force", *names(Encoding)):
+                raise InputError(f"`{name}` does not apply to {naive.name}; leave it out")
+        encoding = make_options(Encoding, keywords)
+        choices = {name: keywords.get(name) for name in own}
+        warning = demonstration.release(
+            out, source, engine, encoding, not_private=not_private, **choices
+        )
         note(warning)
         if as_json:
             emit_json({"release": str(out), "certificate": None, "warning": warning})
@@ -366,19 +360,18 @@ def release(
         about=about,
         randomness=Randomness.from_os(),  # given, so that its doubts are printed here only
         again=again,
-        ledger=book,
+        ledger=ledger,
         dataset=dataset,
     )
-    said = released.certificate["about"]
-    if said is not None and said["missing"]:
-        note(f"{about} does not say: {', '.join(said['missing'])}")
+    stated = released.certificate["about"]
+    if stated is not None and stated["missing"]:
+        note(f"{about} does not say: {', '.join(stated['missing'])}")
     quality = release_quality(released, source)
     if as_json:
         facts = None
         if quality is not None:
             facts = asdict(quality) | {"beats_the_constant": quality.beats_the_constant}
-        document = {"release": str(out), "certificate": released.certificate}
-        emit_json(document | {"quality": facts})
+        emit_json({"release": str(out), "certificate": released.certificate, "quality": facts})
     else:
         _show_release(planned, released, quality, out)
     if quality is None or quality.beats_the_constant:
@@ -394,23 +387,6 @@ def release(
     return 0 if keywords.get("force") or planned.force else 1
 
 
-def _demonstrate(
-    out: Path, source: Source, engine: Engine, keywords: dict[str, Any], not_private: bool
-) -> str:
-    """Write sums that are never private; return a warning."""
-    demonstration = demonstrations()[keywords["mechanism"]].load()
-    own = ("mechanism", *demonstration.options)
-    for name in keywords:
-        if name not in (*own, "force", *names(Encoding)):
-            raise InputError(f"`{name}` does not apply to {keywords['mechanism']}; leave it out")
-    encoding = make_options(Encoding, keywords)
-    choices = {name: keywords.get(name) for name in own}
-    warning: str = demonstration.release(
-        out, source, engine, encoding, not_private=not_private, **choices
-    )
-    return warning
-
-
 def _gain(quality: Quality) -> str:
     return f"{number(quality.gain)} ± {number(quality.gain_error)}"
 
@@ -419,13 +395,10 @@ def _show_release(planned: Plan, released: Release, quality: Quality | None, out
     from labeldp.mechanisms.registry import mechanism_named
 
     certificate, entry = released.certificate, released.certificate["ledger"]
-    budget = format_budget(planned.claim.epsilon, planned.claim.delta)
+    bag_size = number(certificate["bag_size"])
     facts = [
-        (
-            "aggregates",
-            f"{number(released.bags)}, each over {number(certificate['bag_size'])} rows",
-        ),
-        ("guarantee", f"label-DP, {budget}"),
+        ("aggregates", f"{number(released.bags)}, each over {bag_size} rows"),
+        ("guarantee", f"label-DP, {format_budget(planned.claim.epsilon, planned.claim.delta)}"),
         ("accountant", certificate["accountant"]["name"]),
     ]
     if entry is not None:

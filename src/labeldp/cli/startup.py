@@ -19,10 +19,6 @@ from labeldp.errors import InputError
 from labeldp.threads import address_limit_mb
 
 LATE_MODULES = ("numpy.f2py", "numpy.testing")
-OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), free some, or read with fewer `threads`"
-_LEAST_MEGABYTES = 600
-_MEGABYTES_PER_CORE = 10
-"""Address space for libraries and a small table on two cores, and for every further core."""
 _FRUGAL = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "ARROW_IO_THREADS": "2",
@@ -30,6 +26,11 @@ _FRUGAL = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 _M_ARENA_MAX = -8  # of mallopt
+
+
+def least_megabytes() -> int:
+    """Return the address space for libraries and a small table, with 10 MB for further cores."""
+    return 600 + 10 * max(0, (os.cpu_count() or 1) - 2)
 
 
 def prepare() -> None:
@@ -48,31 +49,10 @@ def prepare() -> None:
             # glibc reserves 64 MiB of addresses for every thread otherwise
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     for name in LATE_MODULES:
-        _load_late(name)
-
-
-def least_megabytes() -> int:
-    """Return the address space without which no table is read."""
-    return _LEAST_MEGABYTES + _MEGABYTES_PER_CORE * max(0, (os.cpu_count() or 1) - 2)
-
-
-def is_out_of_memory(problem: BaseException) -> bool:
-    """Tell whether an error comes from a lack of memory; libraries say so in many ways."""
-    text = str(problem)
-    if isinstance(problem, ImportError):
-        return "failed to map" in text or "cannot allocate" in text.lower()
-    if isinstance(problem, RuntimeError):
-        return "can't start new thread" in text
-    return isinstance(problem, MemoryError)
-
-
-def _load_late(name: str) -> None:
-    """Put a module that loads itself on first use into `sys.modules`."""
-    spec = None if name in sys.modules else find_spec(name)
-    if spec is None or spec.loader is None:
-        return
-    spec.loader = LazyLoader(spec.loader)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    parent, _, child = name.rpartition(".")
-    setattr(sys.modules[parent], child, module)
+        spec = None if name in sys.modules else find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+            module = sys.modules[name] = module_from_spec(spec)
+            spec.loader.exec_module(module)
+            parent, _, child = name.rpartition(".")
+            setattr(sys.modules[parent], child, module)
