@@ -161,11 +161,11 @@ def check_bag_labels(
     beyond = max(int((labels < low - half_step).sum()), int((labels > high + half_step).sum()))
     if _at_least(np.array(beyond), rows, np.array(0.5)) < CHANCE:
         yield "more labels outside their range than the noise can take there"
-    yield from check_scatter(labels, noise, grid, design)
+    yield from check_noise_scatter(labels, noise, grid, design)
     yield from check_values(NORMAL, float(noise.min()), grid, labels)
 
 
-def check_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -> Iterator[str]:
+def check_noise_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -> Iterator[str]:
     """Where labels vary less about their fit to public columns than Gaussian noise does.
 
     The residual of the noise alone is χ² with rows − columns degrees of freedom, and any other

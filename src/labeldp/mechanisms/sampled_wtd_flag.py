@@ -414,15 +414,11 @@ class SampledWtdFlag(Mechanism):
                     "paper, or leave it out"
                 )
             return floors.floor_mode(options, request.accountant)
-        if options.floor not in (None, "declared") or options.residual_ms is not None:
+        floor = options.floor not in (None, "declared") or options.residual_ms is not None
+        if floor or options.min_eigenvalue is None or not options.over_draw:
             raise InputError(
-                "Theorem 2 has no floor but the smallest eigenvalue of the whole table; give "
-                "`min_eigenvalue` alone, without `floor` or `residual_ms`"
-            )
-        if options.min_eigenvalue is None or not options.over_draw:
-            raise InputError(
-                "Theorem 2 rests on a promise about the table and on the draw of the bags; "
-                "give `min_eigenvalue` and `over_draw`"
+                "Theorem 2 rests on a promise about the table and on the draw of the bags; give "
+                "`min_eigenvalue` and `over_draw`, without `floor` or `residual_ms`"
             )
         return FloorMode.DECLARED
 
