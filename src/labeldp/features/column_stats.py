@@ -102,7 +102,8 @@ class Levels:
 
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
         """Count one batch; names are looked up only when the dictionary changes."""
-        if self.limit < _MOST_LEVELS:  # a glance at the first values saves counting most numbers
+        if self.limit < _MOST_LEVELS and not self.too_many:
+            # A glance at the first values saves counting most columns of numbers.
             some = array.slice(0, _GLANCE)
             self.too_many |= len(some.unique()) > self.limit + 2  # null and NaN are none of them
             if pa.types.is_floating(some.type):
@@ -213,16 +214,20 @@ class Tails:
         if numbers.dtype.kind != "f" and math.isfinite(bound):
             bound = math.floor(bound) if end else math.ceil(bound)  # to compare them as such
         fresh = numbers[numbers > bound if end else numbers < bound]
-        self._kept[end].append(fresh.astype(np.float64))
-        if len(fresh) and sum(map(len, self._kept[end])) > 2 * self.depth:
-            self._trim(end)
+        if len(fresh):
+            self._kept[end].append(fresh.astype(np.float64))
+            if sum(map(len, self._kept[end])) > 2 * self.depth:
+                self._trim(end)
 
     def _trim(self, end: int) -> NDArray[Any]:
         """Drop what is in no tail and return the rest, from the outermost inwards."""
-        kept = np.sort(np.concatenate([np.empty(0), *self._kept[end]]) + 0.0)  # no -0.0
-        kept = (kept[::-1] if end else kept)[: self.depth]
-        if len(kept) == self.depth:
-            self._bounds[end] = float(kept[-1])
+        kept = np.concatenate([np.empty(0), *self._kept[end]]) + 0.0  # no -0.0
+        if len(kept) > self.depth:
+            place = len(kept) - self.depth if end else self.depth - 1
+            kept = np.partition(kept, place)  # far quicker than sorting all of them
+            self._bounds[end] = float(kept[place])
+            kept = kept[place:] if end else kept[: self.depth]
+        kept = np.sort(kept)[::-1] if end else np.sort(kept)
         self._kept[end][:] = [kept]
         return kept
 
