@@ -272,6 +272,27 @@ class Mechanism(ABC):
     ) -> MechanismPlan:
         """Decide what to publish, from features and public facts; no label is read."""
 
+    def make_plan(
+        self,
+        design: DesignSummary,
+        claim: Claim,
+        forecast: Forecast,
+        notes: Iterable[str] = (),
+        weights: Weights | None = None,
+    ) -> MechanismPlan:
+        """Return the plan of a claim about all rows of a design."""
+        return MechanismPlan(
+            self,
+            claim,
+            design.features,
+            design.labels,
+            design.feature_sums,
+            forecast,
+            (*design.notes, *notes),
+            design.factor,
+            weights,
+        )
+
     @abstractmethod
     def run(
         self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness

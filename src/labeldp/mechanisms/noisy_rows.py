@@ -264,16 +264,7 @@ class NoisyRows(Mechanism):
             width=claim.width,
             explained=explained_ms(claim.width, options.residual_guess or 0.0),
         )
-        return MechanismPlan(
-            self,
-            claim,
-            design.features,
-            design.labels,
-            design.feature_sums,
-            replace(forecast, added_mse_default_fit=shrunken),
-            design.notes,
-            design.factor,
-        )
+        return self.make_plan(design, claim, replace(forecast, added_mse_default_fit=shrunken))
 
     def run(
         self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness

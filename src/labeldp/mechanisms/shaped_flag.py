@@ -324,17 +324,8 @@ class ShapedFlag(Mechanism):
             # shrunken fits, so such a plan counts as the plain one less the share it saves there.
             saved = best.expected_ms / plain.expected_ms
             forecast = replace(forecast, selection_score=plain.added_mse * saved)
-        return MechanismPlan(
-            self,
-            claim,
-            design.features,
-            design.labels,
-            design.feature_sums,
-            forecast,
-            (*design.notes, *self._notes(best, plain)),
-            design.factor,
-            best.shape.weights,
-        )
+        notes = self._notes(best, plain)
+        return self.make_plan(design, claim, forecast, notes, best.shape.weights)
 
     def _choose_shape(
         self, request: Request, design: DesignSummary, source: Source, engine: Engine

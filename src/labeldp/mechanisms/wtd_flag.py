@@ -299,23 +299,15 @@ class WtdFlag(Mechanism):
             options.compact,
             person=person,
         )
-        return MechanismPlan(
-            self,
-            claim,
-            design.features,
-            design.labels,
-            design.feature_sums,
-            forecast(
-                rows=facts.rows,
-                rank=rank,
-                bags=bags,
-                residual_ms=parameters.residual_ms,
-                added_variance=parameters.added(floor, facts.rows),
-                residual_source="stated" if options.residual_ms else options.residual_source,
-            ),
-            design.notes,
-            design.factor,
+        expected = forecast(
+            rows=facts.rows,
+            rank=rank,
+            bags=bags,
+            residual_ms=parameters.residual_ms,
+            added_variance=parameters.added(floor, facts.rows),
+            residual_source="stated" if options.residual_ms else options.residual_source,
         )
+        return self.make_plan(design, claim, expected)
 
     def least_added_mse(self, request: Request, design: DesignSummary) -> float:
         """Return what infinitely many aggregates add: equal noise in all directions (theory §8).
