@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -124,13 +123,6 @@ def combine(requirements: Sequence[PassRequirements]) -> PassRequirements:
     )
 
 
-def read_rows(source: Source, columns: Sequence[str], check: LabelCheck | None) -> Iterator[Batch]:
-    """Return the rows of a source as they come, with labels if there is a check of them."""
-    if check is None:
-        return zip(source.feature_batches(columns), repeat(None))
-    return source.labelled_batches(check, columns)
-
-
 def states_of(
     accumulators: Sequence[Accumulator[Any]],
     features: FeatureMap | None,
@@ -156,9 +148,9 @@ def states_in_order(
 
     def numbered() -> Iterator[tuple[int, Batch]]:
         first = 0
-        for batch in read_rows(source, requirements.columns, check):
-            yield first, batch
-            first += batch[0].num_rows
+        for _, rows, labels in source.numbered_batches(requirements.columns, check):
+            yield first, (rows, labels)
+            first += rows.num_rows
 
     return states_of(accumulators, requirements.features, numbered())
 

@@ -32,7 +32,7 @@ from labeldp.data.persons import PERSON_COLUMN
 from labeldp.data.source import Source
 from labeldp.errors import DataError
 from labeldp.kernels import keep_freed_memory
-from labeldp.passes.accumulator import Batch, Labels, PassRequirements, read_rows
+from labeldp.passes.accumulator import Batch, Labels, PassRequirements
 
 if TYPE_CHECKING:
     pass
@@ -90,7 +90,8 @@ class Memory:
         """
         source, form = self.parts[number], requirements.packed_form
         if not self._holds(number, requirements):
-            rows = read_rows(source, requirements.columns, check)
+            batches = source.numbered_batches(requirements.columns, check)
+            rows = ((batch, labels) for _, batch, labels in batches)
             yield from self._keep(number, requirements, rows)
             return
         kept = self._kept[number]
