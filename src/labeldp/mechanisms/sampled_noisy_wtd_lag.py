@@ -37,7 +37,7 @@ from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.stacked import stacked_design
 from labeldp.mechanisms import bags as bagging
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, SimulationInputs
-from labeldp.mechanisms.base import CONTRADICTION, Mechanism, MechanismPlan, read_schema
+from labeldp.mechanisms.base import Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.description import Description, Document, describe_draw, number
 from labeldp.mechanisms.design_summary import DesignSummary
@@ -153,7 +153,7 @@ def draw_weights(
     over = np.arange(len(values))
     for _ in range(_MOST_ROUNDS):
         mu = realised_mu(values[over], noisy[over], width, noise_std)
-        over = over[mu > target]
+        over = over[~(mu <= target)]  # a μ that is no number is above the target as well
         if not len(over):
             return BagWeights(values, noisy)
         values[over] = normals(stream, len(over) * size).reshape(len(over), size)
@@ -335,7 +335,7 @@ class SampledNoisyWtdLag(Mechanism):
            the weights of a bag again while its μ is above the target    -> draw_weights
         3. claim the largest μ of the bags, or what every draw keeps     -> _claim
     Run (one pass for the rows of the bags)
-        4. draw the same bags and weights from the seed; check their μ   -> run
+        4. draw the same bags and weights from the seed, with that μ     -> claim.weights
         5. read the labels of the bags' rows                             -> BagRows.read_labelled
         6. publish Σ w·y plus noise, exactly rounded                     -> draw_sums
     """
@@ -547,10 +547,7 @@ class SampledNoisyWtdLag(Mechanism):
             claim.bags == claim.draw.bags,
             claim.rank == len(features.names),
         )
-        weights = claim.weights(source)
-        largest_mu_drawn = weights.largest_mu(claim.width, claim.noise_std)
-        if claim.mu is not None and not largest_mu_drawn <= claim.mu:
-            raise PlanError(CONTRADICTION)
+        weights = claim.weights(source)  # with the claim's μ as target, no bag has more
         randomness.spend()
         rows = BagRows(features, claim.draw)
         values = rows.read_labelled(source, engine)
