@@ -141,8 +141,7 @@ def check_values(law: NoiseLaw, scale: float, grid: int, labels: Reals) -> Itera
     Nothing is assumed about where the labels lie.
     """
     yield from _repeats(law, scale, grid, labels, CHANCE)
-    spectrum = np.bincount(_wrapped(labels, grid), minlength=_FREQUENCIES)
-    yield from _frequencies(law, math.ldexp(1.0, grid) / scale, spectrum)
+    yield from _frequencies(law, math.ldexp(1.0, grid) / scale, _spectrum(labels, grid))
 
 
 def check_bag_labels(
@@ -245,7 +244,7 @@ class _Totals:
         else:
             shifted = (labels - (noisy.low + noisy.high) / 2) / noisy.scale
             self.moments += shifted.sum(), shifted @ shifted
-        self.spectrum += np.bincount(_wrapped(labels, noisy.grid), minlength=_FREQUENCIES)
+        self.spectrum += _spectrum(labels, noisy.grid)
 
     def problems(self) -> Iterator[str]:
         """Yield what these sums contradict: tests 1, 2 and 5."""
@@ -358,9 +357,10 @@ def _correlation(first: Reals, second: Reals) -> Reals:
     return np.asarray(np.fft.irfft(product, length)[1 : max(1, len(first))])
 
 
-def _wrapped(labels: Reals, grid: int) -> NDArray[np.int64]:
-    """Numbers of cells modulo the number of frequencies."""
-    return np.nan_to_num(np.mod(np.ldexp(labels, -grid), _FREQUENCIES)).astype(np.int64)
+def _spectrum(labels: Reals, grid: int) -> NDArray[np.int64]:
+    """How many labels are in each cell, with cells counted modulo the number of frequencies."""
+    cells = np.nan_to_num(np.mod(np.ldexp(labels, -grid), _FREQUENCIES)).astype(np.int64)
+    return np.bincount(cells, minlength=_FREQUENCIES)
 
 
 def _frequencies(law: NoiseLaw, step: float, spectrum: NDArray[np.int64]) -> Iterator[str]:

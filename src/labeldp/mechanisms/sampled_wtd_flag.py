@@ -314,7 +314,7 @@ class SampledWtdFlag(Mechanism):
         4. calibrate the residual floor that every bag needs at (ε, δ)       -> _floor
     Run (one pass for the rows of the bags)
         5. read features and labels of the bags' rows                        -> run
-        6. fit every bag and check its facts again                           -> LabelledBags.fit
+        6. fit every bag and check its facts again                           -> LabelledBags
         7. establish the floor under the smallest residual                   -> establish_floor
         8. draw weights and Z_j, then t_j, exactly rounded                   -> LabelledBags.draw
     """
