@@ -390,9 +390,11 @@ def _exact(
     return SketchProfile(facts, bags, floor, *measurement_cost(measurement))
 
 
-def _exact_worst_case(facts: DatasetBounds, *rest: Any) -> PrivacyProfile:
+def _exact_worst_case(
+    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+) -> PrivacyProfile:
     """The same law for any features."""
-    return _exact(replace(facts, max_leverage=None), *rest)
+    return _exact(replace(facts, max_leverage=None), bags, floor, measurement)
 
 
 def _paper(
