@@ -239,7 +239,7 @@ def test_without_pyspark_the_remedy_is_one_line(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_engine_options_are_checked() -> None:
-    assert "engine 'flink' is unknown" in labeldp(*REQUEST, "--engine", "flink").error
+    assert "'flink' is not one of" in labeldp(*REQUEST, "--engine", "flink").error
     assert "--threads is for" in labeldp(*REQUEST, "--engine", "spark", "--threads", "2").error
 
 
