@@ -1,6 +1,7 @@
 """Options of `plan`, of the mechanisms and of `labeldp account`: frozen dataclasses.
 
-An option that is None, or absent, leaves the choice to the mechanism. `labeldp.plan` and the
+Every option is a field with the function that checks its value and makes a plain Python value of
+it (of NumPy's, say). One that is None leaves the choice to the mechanism. `labeldp.plan` and the
 command line say what each option does. The command line imports this module, so nothing here may
 import NumPy, PyArrow or other modules that are slow to load.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, Literal, TypeVar
 
 from labeldp.errors import (
@@ -25,6 +26,7 @@ from labeldp.errors import (
     to_bool,
     to_float,
     to_int,
+    to_range,
     to_str,
     to_str_tuple,
 )
@@ -43,27 +45,25 @@ MechanismName = Literal[
 ]
 AccountantName = Literal["exact", "exact-worst-case", "paper"]
 GAUSSIAN, RADIAL = "gaussian", "radial"
-NOISE_LAWS = (AUTO, GAUSSIAN, RADIAL)
 RESIDUAL_SHARE = 0.05
+Converter = Callable[[str, Any], Any]
+"""(name, value) ↦ a plain value; it refuses any other with a message that names the option."""
 
 
-def convert(options: Any, **converters: Callable[[str, Any], Any]) -> None:
-    """Check the fields that are set and make plain Python values of them (of NumPy's, say)."""
-    for name, to in converters.items():
-        if (value := getattr(options, name)) is not None:
-            object.__setattr__(options, name, to(name, value))
+def option(converter: Converter, default: Any = None) -> Any:
+    """Declare an option: a dataclass field whose value, if there is one, is converted."""
+    return field(default=default, metadata={"converter": converter})
 
 
-def _count(name: str, value: Any) -> int:
-    number = to_int(name, value)
-    at_least(1, **{name: number})
-    return number
+@dataclass(frozen=True, kw_only=True)
+class OptionGroup:
+    """Options that are checked when they are set."""
 
-
-def _positive(name: str, value: Any) -> float:
-    number = to_float(name, value)
-    positive(**{name: number})
-    return number
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if (value := getattr(self, each.name)) is not None:
+                plain = each.metadata["converter"](each.name, value)
+                object.__setattr__(self, each.name, plain)
 
 
 def names(kind: Any) -> tuple[str, ...]:
@@ -77,42 +77,57 @@ def column_names(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(part.strip() for row in rows for part in row if part.strip())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Encoding:
-    """How raw columns become design columns; `fit_features` says what each option does."""
-
-    min_count: int | None = None
-    intercept: bool = True
-    standardise: bool = True
-    indicators: bool = True
-    winsor: float | Mapping[str, float] | None = None
-    log: Sequence[str] = ()
-    basis: str = "linear"
-    interactions: Sequence[str] = ()
-    interaction_columns: int = 300
-    formula: str | None = None
-    max_leverage: float | None = None
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        convert(self, intercept=to_bool, standardise=to_bool, indicators=to_bool, strict=to_bool)
-        convert(self, log=to_str_tuple, interactions=to_str_tuple, basis=to_str, formula=to_str)
-        convert(self, min_count=to_int, interaction_columns=_count, max_leverage=to_float)
-        convert(self, winsor=_to_end_shares)
-        if self.max_leverage is not None:
-            in_range(0, 1, max_leverage=self.max_leverage)
-        if self.formula is not None:
-            for name in ("intercept", "log", "basis", "interactions"):
-                if getattr(self, name) != getattr(Encoding, name):
-                    raise InputError(f"`{name}` is settled by `formula`; leave one of them out")
+# ---- values
 
 
-def _to_end_shares(name: str, value: Any) -> float | dict[str, float]:
+def _count(name: str, value: Any) -> int:
+    number = to_int(name, value)
+    at_least(1, **{name: number})
+    return number
+
+
+def _seed(name: str, value: Any) -> int:
+    number = to_int(name, value)
+    at_least(0, **{name: number})
+    return number
+
+
+def _positive(name: str, value: Any) -> float:
+    number = to_float(name, value)
+    positive(**{name: number})
+    return number
+
+
+def _leverage(name: str, value: Any) -> float:
+    number = to_float(name, value)
+    in_range(0, 1, **{name: number})
+    return number
+
+
+def _residual_share(name: str, value: Any) -> float:
+    number = to_float(name, value)
+    if number and not 1e-12 <= number <= 0.9:  # less, and the residual would drown in its noise
+        raise InputError(f"`{name}` must be 0 or lie between 1e-12 and 0.9, not {number:g}")
+    return number
+
+
+def _ridge(name: str, value: Any) -> float:
+    number = to_float(name, value)
+    if not 0 <= number <= 1e6:
+        raise InputError(f"`{name}` must lie between 0 and 1e6, not {number:g}")
+    return number
+
+
+def _noise(name: str, value: Any) -> str:
+    return one_of(name, value, (AUTO, GAUSSIAN, RADIAL))
+
+
+def _end_shares(name: str, value: Any) -> float | dict[str, float]:
     """Return a share of each tail, or a dictionary of shares by column."""
     if isinstance(value, Mapping):
         shares = {to_str(name, key): to_float(name, each) for key, each in value.items()}
         for each in shares.values():
-            end_share(winsor=each)
+            end_share(**{name: each})
         return shares
     try:
         one = to_float(name, value)
@@ -120,21 +135,52 @@ def _to_end_shares(name: str, value: Any) -> float | dict[str, float]:
         raise InputError(
             f"`{name}` must be a number or a dictionary, not {describe(value)}"
         ) from None
-    end_share(winsor=one)
+    end_share(**{name: one})
     return one
 
 
-# ---- options of the mechanisms: they inherit from one another
+def _label_range(name: str, value: Any) -> tuple[float, float]:
+    low, high = to_range(name, value)
+    ordered(low, high, name)
+    return low, high
+
+
+# ---- options of `plan`
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForecastOptions:
-    """An option of every mechanism."""
+class Encoding(OptionGroup):
+    """How raw columns become design columns; `fit_features` says what each option does."""
 
-    residual_guess: float | None = None
+    min_count: int | None = option(to_int)
+    intercept: bool = option(to_bool, True)
+    standardise: bool = option(to_bool, True)
+    indicators: bool = option(to_bool, True)
+    winsor: float | Mapping[str, float] | None = option(_end_shares)
+    log: Sequence[str] = option(to_str_tuple, ())
+    basis: str = option(to_str, "linear")
+    interactions: Sequence[str] = option(to_str_tuple, ())
+    interaction_columns: int = option(_count, 300)
+    formula: str | None = option(to_str)
+    max_leverage: float | None = option(_leverage)
+    strict: bool = option(to_bool, False)
 
     def __post_init__(self) -> None:
-        convert(self, residual_guess=_positive)
+        super().__post_init__()
+        if self.formula is not None:
+            for name in ("intercept", "log", "basis", "interactions"):
+                if getattr(self, name) != getattr(Encoding, name):
+                    raise InputError(f"`{name}` is settled by `formula`; leave one of them out")
+
+
+_LEAST_MEGABYTES, _MOST_MEGABYTES = 4.0, 128.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastOptions(OptionGroup):
+    """An option of every mechanism."""
+
+    residual_guess: float | None = option(_positive)
 
     def residual(self, width: float) -> float:
         """Return the residual mean square to plan with: the guess, or (range/10)²."""
@@ -146,19 +192,12 @@ class ForecastOptions:
         return "guess" if self.residual_guess is None else "stated"
 
 
-_LEAST_MEGABYTES, _MOST_MEGABYTES = 4.0, 128.0
-
-
 @dataclass(frozen=True, kw_only=True)
 class AggregateOptions(ForecastOptions):
     """How many aggregates."""
 
-    bags: int | None = None
-    max_megabytes: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, bags=_count, max_megabytes=_positive)
+    bags: int | None = option(_count)
+    max_megabytes: float | None = option(_positive)
 
     def megabytes(self, values: int | None = None) -> float:
         """Return the size limit; by default one byte for each value of the table."""
@@ -178,100 +217,57 @@ def aggregates_in(megabytes: float, columns: int) -> int:
 class FloorOptions(AggregateOptions):
     """The residual floor; `residual_floor.floor_mode` knows its modes."""
 
-    floor: str | None = None
-    residual_ms: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, floor=to_str, residual_ms=_positive)
+    floor: str | None = option(to_str)
+    residual_ms: float | None = option(_positive)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BagOptions(AggregateOptions):
     """Bags of rows that are drawn."""
 
-    bag_size: int | None = None
-    over_draw: bool = False
-    bag_seed: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, bag_size=_count, over_draw=to_bool, bag_seed=to_int)
-        at_least(0, bag_seed=self.bag_seed or 0)
+    bag_size: int | None = option(_count)
+    over_draw: bool = option(to_bool, False)
+    bag_seed: int | None = option(_seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WtdFlagOptions(FloorOptions):
     """wtd-flag."""
 
-    compact: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, compact=to_bool)
+    compact: bool = option(to_bool, False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShapedFlagOptions(ForecastOptions):
     """shaped-flag."""
 
-    residual_share: float = RESIDUAL_SHARE
-    noise: str = AUTO
-    shape_ridge: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, residual_share=to_float, shape_ridge=to_float)
-        _check_sum_noise(self.residual_share, self.noise)
-        if self.shape_ridge is not None and not 0 <= self.shape_ridge <= 1e6:
-            raise InputError(f"`shape_ridge` must lie between 0 and 1e6, not {self.shape_ridge:g}")
-
-
-def _check_sum_noise(residual_share: float, noise: str) -> None:
-    # With a smaller share than this the residual would drown in its noise.
-    if residual_share and not 1e-12 <= residual_share <= 0.9:
-        raise InputError(
-            f"`residual_share` must be 0 or lie between 1e-12 and 0.9, not {residual_share:g}"
-        )
-    one_of("noise", noise, NOISE_LAWS)
+    residual_share: float = option(_residual_share, RESIDUAL_SHARE)
+    noise: str = option(_noise, AUTO)
+    shape_ridge: float | None = option(_ridge)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyRowsOptions(ForecastOptions):
     """noisy-rows."""
 
-    with_features: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, with_features=to_bool)
+    with_features: bool = option(to_bool, False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledWtdFlagOptions(BagOptions, FloorOptions):
     """sampled-wtd-flag."""
 
-    min_eigenvalue: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, min_eigenvalue=_positive)
+    min_eigenvalue: float | None = option(_positive)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledNoisyWtdLagOptions(BagOptions):
     """sampled-noisy-wtd-lag."""
 
-    noise_std: float | None = None
-    noisy_fraction: float | None = None
-    noisy_column: str | None = None
+    noise_std: float | None = option(_positive)
+    noisy_fraction: float | None = option(to_float)
+    noisy_column: str | None = option(to_str)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        convert(self, noise_std=_positive, noisy_fraction=to_float, noisy_column=to_str)
-
-
-# ---- requests
 
 OptionsT = TypeVar("OptionsT")
 
@@ -317,47 +313,39 @@ COMMON_ACCOUNT_FIELDS = ("rows", "label_range", "epsilon", "delta", "centred")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccountQuestion:
+class AccountQuestion(OptionGroup):
     """Public quantities that `labeldp account` can be asked about.
 
     A mechanism names those that it uses beside the first five (`Mechanism.account_fields`).
     """
 
-    rows: int
-    label_range: tuple[float, float]
-    epsilon: float = EPSILON
-    delta: float = DELTA
-    centred: bool = True
-    residual_ms: float | None = None
+    rows: int = option(_count, MISSING)
+    label_range: tuple[float, float] = option(_label_range, MISSING)
+    epsilon: float = option(to_float, EPSILON)
+    delta: float = option(to_float, DELTA)
+    centred: bool = option(to_bool, True)
+    residual_ms: float | None = option(_positive)
     """γ: the residual sum of squares is at least γ·rows."""
-    bags: int | None = None
-    bag_size: int | None = None
-    max_leverage: float | None = None
-    features: int | None = None
+    bags: int | None = option(_count)
+    bag_size: int | None = option(_count)
+    max_leverage: float | None = option(_positive)
+    features: int | None = option(_count)
     """Independent feature columns."""
-    leverage_factor: float | None = None
+    leverage_factor: float | None = option(_positive)
     """Largest leverage in a bag over features/bag_size."""
-    feature_bound: float | None = None
+    feature_bound: float | None = option(_positive)
     """Largest norm of a row of features."""
-    min_eigenvalue: float | None = None
+    min_eigenvalue: float | None = option(_positive)
     """Promise of Theorem 2 on features and label together: σ_min² ≥ this·rows."""
-    noisy_fraction: float | None = None
-    noise_std: float | None = None
-    residual_share: float | None = None
-    noise: str | None = None
-    person_rows: int | None = None
+    noisy_fraction: float | None = option(_positive)
+    noise_std: float | None = option(_positive)
+    residual_share: float | None = option(_residual_share)
+    noise: str | None = option(_noise)
+    person_rows: int | None = option(_count)
 
     def __post_init__(self) -> None:
-        ordered(*self.label_range, name="label_range")
+        super().__post_init__()
         check_budget(self.epsilon, self.delta)
-        _check_sum_noise(self.residual_share or 0.0, self.noise or AUTO)
-        other = (*COMMON_ACCOUNT_FIELDS[1:], "residual_share", "noise")
-        values = {name: getattr(self, name) for name in names(self) if name not in other}
-        for name, value in values.items():
-            if value is not None and name in ("features", "person_rows"):
-                at_least(1, **{name: value})
-            elif value is not None:
-                positive(**{name: value})
 
     @property
     def budget(self) -> tuple[float, float]:
