@@ -284,7 +284,7 @@ def test_parts_of_a_budget_make_it_up_and_never_exceed_it(law: str, share: float
     if deviation is not None:
         root = math.sqrt(2) if law == RADIAL else 1.0
         assert deviation * residual == pytest.approx(3.0 * root)
-        assert deviation >= mpmath.mpf(noise.residual_std) * 3 / mpmath.mpf(residual)
+        assert deviation >= mpmath.mpf(noise.std(1)) * 3 / mpmath.mpf(residual)
 
 
 def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> None:
@@ -312,8 +312,8 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
     """Of b ~ N(0, τ) seen with noise ν: τν/(τ+ν) in every direction, the mean's prior its own."""
     monkeypatch.setattr(shaped_flag, "LARGE", 1 if large else 100)
     made = claim(intercept=intercept, trace=3.0)
-    noise, slopes = made.excess / 4, 3 if intercept else 4
-    assert made.excess == pytest.approx(8.0**2 * 3)
+    noise, slopes = made.excess.mean / 4, 3 if intercept else 4
+    assert made.excess.mean == pytest.approx(8.0**2 * 3)
     prior, free = 100 * 0.7 / slopes, 100 * 8.0**2 / 12
     missed = slopes * prior * noise / (prior + noise)
     if intercept:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeldp.errors import at_least, positive
 
@@ -23,6 +23,24 @@ if TYPE_CHECKING:
     from labeldp.release.certificate import AddedError
 
 QUANTILES = (0.05, 0.5, 0.95)
+
+
+class Spread(NamedTuple):
+    """The mean over releases of what privacy adds, and its `QUANTILES`."""
+
+    mean: float
+    low: float
+    median: float
+    high: float
+
+    def times(self, factor: float) -> Spread:
+        return Spread(*(each * factor for each in self))
+
+    def to_json(self) -> dict[str, float | None]:
+        """Return the values for a certificate; what is infinite is None."""
+        names = (f"excess_{name}" for name in self._fields)
+        values = (value if math.isfinite(value) else None for value in self)
+        return dict(zip(names, values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,34 @@ class Forecast:
             _JSON_NAMES.get(name, name): None if value == math.inf else value
             for name, value in asdict(self).items()
         }
+
+    @classmethod
+    def of(
+        cls,
+        excess: Spread,
+        added: Spread,
+        *,
+        residual_ms: float,
+        mean_mse: float,
+        added_variance: float,
+        added_exact: bool,
+        residual_source: str,
+    ) -> Forecast:
+        """Return a forecast for fits that do not shrink: for them `added` is all that counts."""
+        return cls(
+            residual_ms,
+            residual_ms,
+            mean_mse,
+            *excess,
+            added_variance,
+            added_mse=added.mean,
+            added_low=added.low,
+            added_high=added.high,
+            added_exact=added_exact,
+            residual_source=residual_source,
+            added_mse_default_fit=added.mean,
+            selection_score=added.mean,
+        )
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Forecast:
@@ -128,25 +174,15 @@ def forecast(
     """
     positive(rows=rows, rank=rank, bags=bags, residual_ms=residual_ms)
     at_least(0, added_variance=added_variance)
-    noise = 1 + added_variance / (rows * residual_ms)
-    low, median, high = (noise * excess_quantile(rank, bags, q) for q in QUANTILES)
-    mean = noise * mean_excess(rank, bags)
-    return Forecast(
-        residual_ms,
-        residual_ms,
-        residual_ms * (1 + mean),
-        mean,
-        low,
-        median,
-        high,
-        added_variance,
-        added_mse=mean * residual_ms,
-        added_low=low * residual_ms,
-        added_high=high * residual_ms,
+    excess = fit_excess(rank, bags).times(1 + added_variance / (rows * residual_ms))
+    return Forecast.of(
+        excess,
+        excess.times(residual_ms),
+        residual_ms=residual_ms,
+        mean_mse=residual_ms * (1 + excess.mean),
+        added_variance=added_variance,
         added_exact=False,
         residual_source=residual_source,
-        added_mse_default_fit=mean * residual_ms,
-        selection_score=mean * residual_ms,
     )
 
 
@@ -219,27 +255,21 @@ def sketched_error(
     def root(mean_square: float) -> float | None:
         return math.sqrt(mean_square) if math.isfinite(mean_square) else None
 
-    low, _, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
-    mean = math.inf if residual_ms is None else mean_excess(rank, bags) * (residual_ms + noise_ms)
+    excess = fit_excess(rank, bags)
+    mean = math.inf if residual_ms is None else excess.mean * (residual_ms + noise_ms)
     expected = root(mean)
     has_residual = bool(expected and residual_ms and spread_ms[0])
     return AddedError(
         added_rms=expected,
-        added_rms_low=root(low * (spread_ms[0] + noise_ms)),
-        added_rms_high=root(high * (spread_ms[1] + noise_ms)),
+        added_rms_low=root(excess.low * (spread_ms[0] + noise_ms)),
+        added_rms_high=root(excess.high * (spread_ms[1] + noise_ms)),
         added_of_range=None if expected is None else expected / width,
         excess_of_residual=mean / residual_ms if residual_ms and has_residual else None,
         added_basis=basis,
     )
 
 
-def relative_excess(rank: int, bags: int) -> dict[str, float | None]:
-    """Return mean and quantiles of (val − opt)/opt for a certificate; None where infinite."""
+def fit_excess(rank: int, bags: int) -> Spread:
+    """Return mean and quantiles of (val − opt)/opt without added noise."""
     low, median, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
-    values = {
-        "excess_mean": mean_excess(rank, bags),
-        "excess_low": low,
-        "excess_median": median,
-        "excess_high": high,
-    }
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return Spread(mean_excess(rank, bags), low, median, high)

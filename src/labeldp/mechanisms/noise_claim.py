@@ -11,8 +11,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from labeldp.accounting.compose import compose
@@ -21,7 +19,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.radial import LaplaceProfile, product_quantile, radial_profile
 from labeldp.errors import InputError
 from labeldp.mechanisms.checks import FAR
-from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.forecast import Forecast, Spread
 from labeldp.mechanisms.options import AUTO, GAUSSIAN, RADIAL
 from labeldp.release.certificate import (
     GAUSSIANS,
@@ -31,9 +29,6 @@ from labeldp.release.certificate import (
     read_common_fields,
 )
 from labeldp.sampling import rounded_noise
-from labeldp.sampling.streams import Randomness
-
-Reals = NDArray[np.float64]
 
 # ---- noise laws of sums
 
@@ -57,9 +52,7 @@ class SumNoise:
     """Of the guarantee, in the certificate's words."""
     sampler_description: str
     residual_law: rounded_noise.NoiseLaw
-    """The noise on the residual's root."""
-    residual_std: float
-    """Deviation of that noise at scale 1."""
+    """The noise on the residual's root: that of an aggregate, if there were one column."""
     residual_reach: float
     """Deviations that it exceeds with a chance below 1e-12."""
 
@@ -94,7 +87,7 @@ class SumNoise:
 
     def needed_residual_std(self, reach: float, cost: float) -> float | None:
         """Return the same for the residual's root; None if it is not published."""
-        return math.nextafter(self.residual_std * reach / cost, math.inf) if cost else None
+        return self.needed_std(reach, cost, 1) if cost else None
 
     def error_quantile(self, directions: float, columns: int, probability: float) -> float:
         """Return a quantile of the squared error of predictions over its mean.
@@ -107,21 +100,6 @@ class SumNoise:
         freedom = columns + 1.0
         return product_quantile(directions, freedom, probability) / (directions * freedom)
 
-    def sample(
-        self,
-        mean: Reals,
-        error: Reals,
-        scale: float,
-        grid: int,
-        randomness: Randomness,
-        exact: rounded_noise.Exact,
-    ) -> Reals:
-        """Return draws rounded to the grid; `error` bounds the errors of the means."""
-        if self.is_pure:
-            sample = rounded_noise.sample_rounded_radial
-            return sample(mean, error, scale, grid, randomness, exact)
-        return rounded_noise.sample_rounded(mean, error, (scale, scale), grid, randomness, exact)
-
 
 NOISE_LAWS = {
     GAUSSIAN: SumNoise(
@@ -131,7 +109,6 @@ NOISE_LAWS = {
         basis="Gaussian mechanism",
         sampler_description=GAUSSIANS,
         residual_law=rounded_noise.NORMAL,
-        residual_std=1.0,
         residual_reach=FAR,
     ),
     RADIAL: SumNoise(
@@ -141,7 +118,6 @@ NOISE_LAWS = {
         basis="radial noise, with delta = 0,",
         sampler_description="exactly rounded radial noise on a public grid",
         residual_law=rounded_noise.LAPLACE,
-        residual_std=math.sqrt(2.0),
         residual_reach=28.0,
     ),
 }
@@ -179,55 +155,37 @@ class NoiseClaim(Claim):
 
     @property
     @abstractmethod
-    def excess(self) -> float:
-        """The expected sum of squares that noise adds to the predictions of all rows."""
-
-    @abstractmethod
-    def excess_quantiles(self) -> tuple[float, ...]:
-        """Quantiles of that sum over releases (`QUANTILES`)."""
+    def excess(self) -> Spread:
+        """The sum of squares that noise adds to the predictions of all rows."""
 
     @abstractmethod
     def label_noise_std(self, outcome: FloorOutcome | None) -> float: ...
 
     def utility(self) -> dict[str, Any]:
         unit = self.rows * self.width**2
-        mean, low, median, high = (each / unit for each in (self.excess, *self.excess_quantiles()))
         return {
             "relative_to": "the label range: mean square over all rows of what the noise adds to "
             "the predictions of a least-squares fit, over label_width squared",
-            "excess_mean": mean,
-            "excess_low": low,
-            "excess_median": median,
-            "excess_high": high,
+            **Spread(*(each / unit for each in self.excess)).to_json(),
         }
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
         """In label units; it holds whatever the labels are."""
-        squares = (self.excess, *self.excess_quantiles())
-        mean, low, _, high = (math.sqrt(each / self.rows) for each in squares)
+        mean, low, _, high = (math.sqrt(each / self.rows) for each in self.excess)
         basis = "the noise alone, whatever the labels are"
         return AddedError(mean, low, high, mean / self.width, None, basis)
 
     def forecast(self, residual_ms: float, residual_source: str) -> Forecast:
         """What noise adds holds whatever the labels are; a residual only gives it a scale."""
-        squares = (self.excess, *self.excess_quantiles())
-        mean, low, median, high = (each / self.rows for each in squares)
-        return Forecast(
+        added = Spread(*(each / self.rows for each in self.excess))
+        return Forecast.of(
+            Spread(*(each / residual_ms for each in added)),
+            added,
             residual_ms=residual_ms,
-            best_mse=residual_ms,
-            mean_mse=residual_ms + mean,
-            excess_mean=mean / residual_ms,
-            excess_low=low / residual_ms,
-            excess_median=median / residual_ms,
-            excess_high=high / residual_ms,
+            mean_mse=residual_ms + added.mean,
             added_variance=self.label_noise_std(None) ** 2,
-            added_mse=mean,
-            added_low=low,
-            added_high=high,
             added_exact=True,
             residual_source=residual_source,
-            added_mse_default_fit=mean,
-            selection_score=mean,
         )
 
     def noise_json(self, basis: str, *, bag_size: int, rank: int) -> dict[str, Any]:

@@ -60,12 +60,11 @@ Array = NDArray[np.float64]
 ScanRows = Callable[[Weights, int, int, float], RowNorms]
 """scan_rows(C, keep, spare, floor): a pass over all rows; see `RowNormScan`."""
 
-FULL, DESIGN, LOW_RANK, ISOTROPIC = "full", "design", "low-rank", "isotropic"
+FULL, DESIGN, ISOTROPIC = "full", "design", "isotropic"
 FULL_COLUMNS, MOST_FULL_COLUMNS = 1200, 2600
 """With more columns a diagonal shape is sought first; with many more only that."""
 _SIMPLE_ENOUGH = 1.2
 """The gap at which a diagonal shape is not worth the work on a full one."""
-_LOW_RANK_ROWS = 768
 _TRACE_ROUNDING = 2.0**-30
 """Relative change of a trace by the rounding of weights to 40 bits, with much room."""
 _SPARE = 3
@@ -121,7 +120,7 @@ class NoiseCovariance:
     bound: float
     """No C has a smaller objective."""
     kind: str
-    """full, design (diagonal), low-rank or isotropic."""
+    """full, design (diagonal) or isotropic."""
     passes: int
     ridge: float = 0.0
     """λ over the mean eigenvalue of XᵀX without the mean; 0: none."""
@@ -186,7 +185,7 @@ class _Search:
             self._bound = float(roots.sum() ** 2) / cholesky.rows * (1 - cholesky.error_bound)
 
     def run(self) -> NoiseCovariance:
-        """Try isotropic noise, then each strategy if none before it has led far enough."""
+        """Try isotropic noise; of wide tables a diagonal shape; then a full one if it may pay."""
         cholesky = self._cholesky
         rank, mean = cholesky.rank, mean_direction(cholesky, self._features)
         isotropic, norms = self._measure(cholesky.inverse, 0.0, ISOTROPIC, float(rank))
@@ -195,25 +194,21 @@ class _Search:
         # A strategy holds many rows. It is made as an argument, so that it is freed before the
         # next one is made.
         if wide:
-            self._optimize(
-                DiagonalStrategy(cholesky, self._features, rows, insure=mean is not None)
-            )
+            insure = mean is not None
+            self._optimize(DiagonalStrategy(cholesky, self._features, rows, insure))
         simple_enough = wide and self._best.objective / self._bound <= _SIMPLE_ENOUGH
         if rank <= MOST_FULL_COLUMNS and not simple_enough:
             reserve = self._scaled(norms.reserve)
-            self._optimize(
-                FullStrategy(cholesky, mean, rows, reserve, second_moment=self._second_moment)
-            )
-        if wide and self._best.kind == ISOTROPIC:
-            self._optimize(FullStrategy(cholesky, mean, rows, limit=_LOW_RANK_ROWS))
+            self._optimize(FullStrategy(cholesky, mean, rows, reserve, self._second_moment))
+        best = self._best
         return NoiseCovariance(
-            self._best.weights,
-            self._best.length,
-            trace=self._best.objective,
-            objective=self._best.objective,
+            best.weights,
+            best.length,
+            trace=best.objective,
+            objective=best.objective,
             isotropic=isotropic.objective,
             bound=self._bound,
-            kind=self._best.kind,
+            kind=best.kind,
             passes=self._passes,
         )
 
@@ -230,8 +225,8 @@ class _Search:
             # what the pass measured holds for C as it is published.
             proposal = strategy.propose(number) / 2
             candidate, norms = self._measure(proposal, 0.25, kind, 4 * strategy.trace)
-            if kind == FULL:  # other strategies compute their bound only when it is asked for
-                self._bound = max(self._bound, strategy.bound() * certain)
+            if kind == FULL:  # that of a diagonal shape takes work, and is asked for at the end
+                self._bound = max(self._bound, strategy.bound * certain)
             if candidate.objective < self._best.objective:
                 self._best = candidate
             elif number >= 1 and kind != FULL:
@@ -241,7 +236,7 @@ class _Search:
                 break
             strategy.add_rows(self._scaled(norms.rows), self._scaled(norms.reserve))
         if self._best.kind == kind:  # otherwise another strategy has the better bound
-            self._bound = max(self._bound, strategy.bound() * certain)
+            self._bound = max(self._bound, strategy.bound * certain)
 
     def _measure(
         self, proposal: Array, floor: float, kind: str, trace: float
@@ -269,32 +264,28 @@ class _Search:
 #
 # `propose` returns a lower triangular C for scaled codes x·2**-e, of length 1 on the active rows;
 # `trace` is then tr S before rounding. `add_rows` gets rows that a pass with that C has kept.
-# `bound` returns a lower bound of the trace of every shape.
+# `bound` is a lower bound of the trace of every shape.
 
 
 class FullStrategy:
-    """The S of least trace on the active rows; its steps cost d³.
+    """The S of least trace on the active rows; its steps cost d³."""
 
-    With a `limit` on the number of rows it corrects isotropic noise in the span of the worst
-    rows only, whatever d: a low-rank correction.
-    """
+    kind = FULL
 
     def __init__(
         self,
         cholesky: VerifiedCholesky,
         mean: Array | None,
         rows: Array,
-        reserve: Array | None = None,
-        limit: int | None = None,
+        reserve: Array,
         second_moment: Array | None = None,
     ) -> None:
-        self.kind = FULL if limit is None else LOW_RANK
-        self._cholesky, self._mean, self._limit = cholesky, mean, limit
-        white = _multiply(rows[:limit], cholesky.inverse)
+        self._cholesky, self._mean = cholesky, mean
+        white = _multiply(rows, cholesky.inverse)
         self._mixture = leverage_mixture(white, _LEAST_UNIFORM[0], second_moment)
-        self._reserve = rows[:0] if reserve is None else _multiply(reserve, cholesky.inverse)
+        self._reserve = _multiply(reserve, cholesky.inverse)
         self._root = np.empty((0, 0))
-        self._bound = self.trace = 0.0
+        self.bound = self.trace = 0.0
 
     def propose(self, number: int) -> Array:
         """Solve, and again as long as rows of the reserve violate the solution."""
@@ -310,7 +301,7 @@ class FullStrategy:
                 tolerance=tolerance,
                 least_uniform=_by_round(_LEAST_UNIFORM, turn),
             )
-            self._mixture, self._bound = solution.mixture, max(self._bound, solution.bound)
+            self._mixture, self.bound = solution.mixture, max(self.bound, solution.bound)
             covariance = insure_mean(solution.covariance, self._mean, table_rows)
             self.trace = float(np.trace(covariance))
             self._root = np.asarray(np.linalg.cholesky(covariance))
@@ -330,13 +321,8 @@ class FullStrategy:
         norms = self._squared_norms(white)
         order = np.argsort(-norms, kind="stable")
         chosen = order[norms[order] > 1.0]
-        if self._limit is None:
-            more = _multiply(reserve, self._cholesky.inverse)
-            self._reserve = np.concatenate([self._reserve, more])
-        else:  # rows of least weight make room for new ones
-            heavy = np.argsort(-self._mixture.weights, kind="stable")[: self._limit // 2]
-            self._mixture = self._mixture.take(np.sort(heavy))
-            chosen = chosen[: self._limit - len(heavy)]
+        more = _multiply(reserve, self._cholesky.inverse)
+        self._reserve = np.concatenate([self._reserve, more])
         self._mixture = self._mixture.joined(white[chosen], norms[chosen])
 
     def _squared_norms(self, white: Array) -> Array:
@@ -345,9 +331,6 @@ class FullStrategy:
             return np.empty(0)
         solved = solve_triangular(self._root, white.T, lower=True)
         return np.asarray(np.square(solved).sum(axis=0))
-
-    def bound(self) -> float:
-        return self._bound
 
 
 class DiagonalStrategy:
@@ -434,6 +417,7 @@ class DiagonalStrategy:
         longer = norms > 1.0
         self._mixture = self._mixture.joined(rows[longer], norms[longer])
 
+    @property
     def bound(self) -> float:
         white = _multiply(self._mixture.rows, self._cholesky.inverse)
         return lower_bound(white, self._mixture.weights, self._cholesky.rows)
@@ -544,7 +528,7 @@ def solve_dual(
 ) -> DualSolution:
     """Take multiplicative steps until no g_i exceeds T by more than `tolerance`."""
     # Fewer rows than columns span a subspace, and M is (p_0/n)·I outside it: then all work is in
-    # the subspace. That keeps very wide tables tractable: a low-rank correction of isotropic noise.
+    # the subspace.
     basis, second_moment, mixture = None, start.second_moment, start
     if second_moment is None and start.rows.shape[0] < start.rows.shape[1]:
         basis = np.asarray(np.linalg.qr(start.rows.T)[0])

@@ -33,7 +33,7 @@ from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, re
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
 from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
-from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
+from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
 from labeldp.mechanisms.options import (
     ANY_MODEL,
@@ -154,14 +154,14 @@ class NoisyRowsClaim(NoiseClaim):
         return LAPLACE_DRAWS if self.noise.is_pure else GAUSSIANS
 
     @property
-    def excess(self) -> float:
-        """The expected sum of squares that noise adds to the predictions of all rows: d·Var."""
-        return self.rank * self.noise.std**2
+    def excess(self) -> Spread:
+        """The sum of squares that noise adds to the predictions of all rows: d·Var on average.
 
-    def excess_quantiles(self) -> tuple[float, ...]:
-        """Quantiles over releases: exact for Gaussian noise, nearly so for Laplace noise, of which
-        a fit adds up many draws."""
-        return tuple(self.excess * float(chdtri(self.rank, 1 - q)) / self.rank for q in QUANTILES)
+        Quantiles are exact for Gaussian noise, nearly so for Laplace noise, of which a fit adds up
+        many draws.
+        """
+        rank, mean = self.rank, self.rank * self.noise.std**2
+        return Spread(mean, *(mean * float(chdtri(rank, 1 - q)) / rank for q in QUANTILES))
 
     def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
         return self.rows, raw + 2 if self.with_features else 2

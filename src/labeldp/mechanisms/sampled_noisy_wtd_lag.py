@@ -43,9 +43,9 @@ from labeldp.mechanisms.description import Description, Document, describe_draw,
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import (
     bag_sizes,
+    fit_excess,
     forecast,
     mean_excess,
-    relative_excess,
     sketched_error,
 )
 from labeldp.mechanisms.noise_checks import check_bag_labels
@@ -242,7 +242,7 @@ class SampledNoisyWtdLagClaim(Claim):
         return {
             "relative_to": "residual sum of squares per row of the fit with all labels, plus the "
             "noise variance times the fraction of noisy rows; approximate, since bags differ",
-            **relative_excess(self.rank, self.bags),
+            **fit_excess(self.rank, self.bags).to_json(),
         }
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002

@@ -59,9 +59,9 @@ from labeldp.mechanisms.design_summary import (
 )
 from labeldp.mechanisms.forecast import (
     bag_sizes,
+    fit_excess,
     forecast,
     mean_excess,
-    relative_excess,
     sketched_error,
 )
 from labeldp.mechanisms.options import (
@@ -134,7 +134,7 @@ class SampledWtdFlagClaim(floors.FloorClaim):
         return {
             "relative_to": "residual sum of squares per row of the fit with all labels, plus "
             "floor.added_variance/bag_size; approximate, since bags differ",
-            **relative_excess(self.rank, self.bags),
+            **fit_excess(self.rank, self.bags).to_json(),
         }
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:

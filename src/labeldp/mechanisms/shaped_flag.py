@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -53,7 +52,7 @@ from labeldp.mechanisms.checks import (
 )
 from labeldp.mechanisms.description import Description, Document, Note, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
-from labeldp.mechanisms.forecast import QUANTILES, explained_ms, shrunken_ms
+from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL, check_noise_scatter, check_values
 from labeldp.mechanisms.noise_claim import (
     NOISE_LAWS,
@@ -153,7 +152,7 @@ class ShapedFlagClaim(NoiseClaim):
         """The scale of the noise on the residual's root."""
         if self.residual_noise_std is None:
             return None
-        return self.residual_noise_std / self.noise.residual_std
+        return self.residual_noise_std / self.noise.std(1)
 
     @property
     def residual_reach(self) -> float:
@@ -180,22 +179,21 @@ class ShapedFlagClaim(NoiseClaim):
         return self.noise.sampler_description
 
     @property
-    def excess(self) -> float:
-        """The expected sum of squares that noise adds to the predictions of all rows."""
-        return (self.noise_std / self.length) ** 2 * self.trace
-
-    def excess_quantiles(self) -> tuple[float, ...]:
-        shape = self.directions, self.bags
-        return tuple(self.excess * self.noise.error_quantile(*shape, q) for q in QUANTILES)
+    def excess(self) -> Spread:
+        """The sum of squares that noise adds to the predictions of all rows."""
+        mean = (self.noise_std / self.length) ** 2 * self.trace
+        error_quantile, shape = self.noise.error_quantile, (self.directions, self.bags)
+        return Spread(mean, *(mean * error_quantile(*shape, q) for q in QUANTILES))
 
     def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
         return self.noise_std
 
     def to_json(self) -> Document:
-        rows = "over all rows" if self.person is None else "over the rows of a person"
-        norm = "norm" if self.person is None else "sum of norms"
+        norm = "norm over all rows"
+        if self.person is not None:
+            norm = "sum of norms over the rows of a person"
         basis = (
-            f"{self.noise.basis} with public weights; their largest {norm} {rows} is certified, "
+            f"{self.noise.basis} with public weights; their largest {norm} is certified, "
             "and nothing is assumed of the labels"
         )
         shape = {name: getattr(self, name) for name in _SHAPE_FIELDS}
@@ -219,39 +217,34 @@ class PricedShape:
     @property
     def added_mse(self) -> float:
         """What noise adds to the mean squared error of least-squares predictions."""
-        return self.claim.excess / self.claim.rows
+        return self.claim.excess.mean / self.claim.rows
 
     @cached_property
     def evenly_ms(self) -> float:
         """What noise adds to shrunken predictions if what is explained is spread evenly."""
         # In whitened coordinates the first direction is the mean's if there is an intercept.
         root, claim, first = self.root, self.claim, int(self.claim.intercept)
-        size = claim.excess / np.square(root).sum()
+        size = claim.excess.mean / np.square(root).sum()
         scaled = root * np.sqrt(size)
         with threadpool_limits(1, "blas"):  # the last digits of LAPACK follow its threads
             if len(root) < LARGE:
                 slopes = np.square(np.linalg.svd(scaled[first:], compute_uv=False))
             else:  # a tenth of the work, and digits enough for a forecast
                 slopes = size * np.linalg.eigvalsh((root @ root.T)[first:, first:]).clip(0.0)
+        mean, explained = float(np.square(scaled[:first]).sum()), self.explained_ms
         return shrunken_ms(
-            slopes.tolist(),
-            float(np.square(scaled[:first]).sum()),
-            rows=claim.rows,
-            width=claim.width,
-            explained=self.explained_ms,
+            slopes.tolist(), mean, rows=claim.rows, width=claim.width, explained=explained
         )
 
     @cached_property
     def expected_ms(self) -> float:
         """The same if what is explained follows the prior of the fit, which favours columns."""
         claim, design = self.claim, self.design
+        explained, mean = claim.rows * self.explained_ms, claim.rows * claim.width**2 / 12
+        noise_root = claim.noise_std * self.root
         with threadpool_limits(1, "blas"):
             error = posterior_error(
-                design.factor,
-                design.features,
-                claim.noise_std * self.root,
-                explained=claim.rows * self.explained_ms,
-                mean=claim.rows * claim.width**2 / 12,
+                design.factor, design.features, noise_root, explained=explained, mean=mean
             )
         return error / claim.rows
 
@@ -278,19 +271,22 @@ _TRACE_TOLERANCE = 0.01
 class ShapedFlag(Mechanism):
     """d sums of all rows with chosen public weights, and noise.
 
-    Plan (features only)
+    `plan`, from features only
         1. summarize the design: exact XᵀX and its verified Cholesky factor     -> summarize_design
         2. search the C whose noise adds least to the predictions of the fit    -> _find_shape
         3. bound L = max ‖C x_i‖ over all rows, or over persons max Σ‖C x_i‖    -> _sensitivity
-        4. choose the noise law and split the budget between t and the residual -> _price
-        5. compute the noise that the budget asks for, and forecast the error   -> _price
-        6. use a ridge in the search where shrunken predictions gain by it      -> _choose_shape
-    Run (one pass over features and labels)
+        4. choose the noise law, split the budget between t and the residual, and compute the
+           deviations of the noise that this asks for                           -> _price
+        5. use a ridge in the search where shrunken predictions gain by it      -> _choose_shape
+        6. forecast the error of the fit                                        -> plan
+    `run`, one pass over features and labels
         7. sum XᵀX and Xᵀy exactly, and measure L again on the very rows that are summed
                                                                           -> run_pass_with_lengths
         8. draw the root of the residual sum of squares with noise              -> residual_root
         9. draw t = C·Xᵀy + noise, exactly rounded to a public grid             -> aggregate_labels
-    Labels enter in step 7 and leave in steps 8 and 9 alone; all noise is drawn there.
+       10. compute Z = C·XᵀX, without noise, and publish Z, t and C             -> run
+    Labels enter in step 7 and leave in steps 8 and 9 alone; all noise is drawn there, by
+    `sampling/rounded_noise`.
     """
 
     name = "shaped-flag"
@@ -330,11 +326,12 @@ class ShapedFlag(Mechanism):
     def _choose_shape(
         self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> tuple[PricedShape, PricedShape]:
-        """Return the shape to use and the one without a ridge (step 6)."""
+        """Return the shape to use and the one without a ridge (step 5)."""
 
         def priced(ridge: float) -> PricedShape:
             shape = self._find_shape(design, source, engine, ridge)
-            return self._price(request, design, shape, source, engine)
+            length, person = self._sensitivity(shape, design.features, source, engine)
+            return self._price(request, design, shape, length, person)
 
         asked, many_columns = request.options.shape_ridge, design.factor.rank > FULL_COLUMNS
         if asked and many_columns:
@@ -356,38 +353,43 @@ class ShapedFlag(Mechanism):
         other budgets use the same. No guarantee rests on the search: L is measured on the C that
         is found.
         """
-        if ridge in design.noise_shapes:
-            return design.noise_shapes[ridge]
-        with ExitStack() as working:  # between passes a bar without an end shows that work goes on
 
-            def scan_rows(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
-                working.close()
-                scan = RowNormScan(design.features, weights, keep=keep, spare=spare, floor=floor)
-                norms: RowNorms = engine.run_pass("rows against the shape", source, scan)
-                working.enter_context(engine.progress("shape", None))
-                return norms
+        def scan_rows(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
+            scan = RowNormScan(design.features, weights, keep=keep, spare=spare, floor=floor)
+            norms: RowNorms = engine.run_pass("rows against the shape", source, scan)
+            return norms
 
+        if ridge not in design.noise_shapes:
             shape = optimize_noise_shape(design.factor, design.features, scan_rows, ridge)
-        design.noise_shapes[ridge] = shape
-        return shape
+            design.noise_shapes[ridge] = shape
+        return design.noise_shapes[ridge]
+
+    def _sensitivity(
+        self, shape: NoiseCovariance, features: FeatureMap, source: Source, engine: Engine
+    ) -> tuple[float, Person | None]:
+        """Return L for one row, or for all rows of a person (step 3)."""
+        if source.person is None:
+            return shape.length, None
+        scan = PersonScan(features, shape.weights)
+        largest = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each))
+        return round_length_up(largest.length), Person(source.person, largest.rows)
 
     def _price(
         self,
         request: Request,
         design: DesignSummary,
         shape: NoiseCovariance,
-        source: Source,
-        engine: Engine,
+        length: float,
+        person: Person | None,
     ) -> PricedShape:
-        """Compute the noise that the budget asks of a shape (steps 4 and 5)."""
+        """Compute the noise that the budget asks of a shape (step 4)."""
         options, columns, width = request.options, design.factor.rank, design.facts.width
         budget = request.epsilon, request.delta, options.residual_share
         noise = choose_noise(options.noise, *budget, columns)
         aggregate_cost, residual_cost = noise.split(*budget)
-        with engine.progress("spread of the noise", None), threadpool_limits(1, "blas"):
+        with threadpool_limits(1, "blas"):
             root = shape.weights.noise_root(design.factor)
             trace, squares = np.square(root).sum(), np.square(root @ root.T).sum()
-        length, person = self._sensitivity(shape, design.features, source, engine)
         longer = (length / shape.length) ** 2
         claim = ShapedFlagClaim(
             request.accountant,
@@ -414,16 +416,6 @@ class ShapedFlag(Mechanism):
         claim = replace(claim, residual_noise_std=residual_std)
         explained = explained_ms(width, options.residual_guess or 0.0)
         return PricedShape(shape, claim, design, root, explained)
-
-    def _sensitivity(
-        self, shape: NoiseCovariance, features: FeatureMap, source: Source, engine: Engine
-    ) -> tuple[float, Person | None]:
-        """Return L for one row, or for all rows of a person (step 3)."""
-        if source.person is None:
-            return shape.length, None
-        scan = PersonScan(features, shape.weights)
-        largest = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each))
-        return round_length_up(largest.length), Person(source.person, largest.rows)
 
     def _notes(self, best: PricedShape, plain: PricedShape) -> Iterator[Note]:
         shape, claim = best.shape, best.claim
@@ -469,6 +461,7 @@ class ShapedFlag(Mechanism):
             claim.intercept is (features.constant is not None),
         )
         randomness.spend()
+        # Step 7: labels enter. Only sums of them are kept.
         sums = GramAccumulator(features), LabelCrossProducts(features, labels)
         (gram, moments), problem = run_pass_with_lengths(
             claim, features, weights, source, engine, *sums
@@ -476,14 +469,14 @@ class ShapedFlag(Mechanism):
         plan.check_feature_sums(gram.digest())
         if problem is not None:
             raise PlanError(OTHER_FEATURES)
-        # Labels are summed. They leave through the following draws alone.
+        # Steps 8 and 9: labels leave, with noise.
         root = None
         if claim.residual_noise_std is not None:
             residual = ExactLeastSquares(plan.factor_of(gram, saturated=True), moments)
             root = residual_root(claim, residual, labels, randomness)
         grid = rounded_noise.grid_for(claim.noise_std)
         drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
-        # Z = C·XᵀX in the feature map's scales: features only, so no noise is needed.
+        # Step 10: Z in the feature map's scales. It holds features only, so no noise is needed.
         schema = aggregate_schema(features, source.label or "label")
         exact = gram.exact(weights.kept).astype(np.float64)
         batch = aggregate_batch(schema, weights.matrix @ exact * features.kept_scales, drawn)
@@ -526,13 +519,8 @@ class ShapedFlag(Mechanism):
         )
         ridge = f" with a ridge of {claim.ridge:g}" if claim.ridge else ""
         std = f"deviation {number(claim.noise_std)} on each aggregate label"
-        facts = (
-            ("noise", f"{claim.noise_law}, {std}"),
-            (
-                "shape of the noise",
-                f"{claim.kind}{ridge}, {distance}, after {claim.passes} passes",
-            ),
-        )
+        shape = f"{claim.kind}{ridge}, {distance}, after {claim.passes} passes"
+        facts = ("noise", f"{claim.noise_law}, {std}"), ("shape of the noise", shape)
         summary = (f"{claim.kind} shape{ridge}, {claim.noise_law} noise on aggregates",)
         return Description(plan=facts, release=facts, summary=summary) + describe_person(document)
 
@@ -768,9 +756,12 @@ def aggregate_labels(
             total += fmpq(fmpz(numerator * int(entry)), fmpz(denominator))
         return arb(total), arb(scale)
 
-    cells = claim.noise.sample(
-        weights.matrix @ rounded, error, scale, grid - labels.exponent, randomness, exact
-    )
+    mean, step = weights.matrix @ rounded, grid - labels.exponent
+    if claim.noise_law == RADIAL:
+        cells = rounded_noise.sample_rounded_radial(mean, error, scale, step, randomness, exact)
+    else:
+        scales = scale, scale
+        cells = rounded_noise.sample_rounded(mean, error, scales, step, randomness, exact)
     return np.ldexp(cells, labels.exponent)
 
 

@@ -47,7 +47,7 @@ from labeldp.mechanisms.design_summary import (
     inflation_for,
     most_rows,
 )
-from labeldp.mechanisms.forecast import forecast, mean_excess, relative_excess, sketched_error
+from labeldp.mechanisms.forecast import fit_excess, forecast, mean_excess, sketched_error
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, WtdFlagOptions, aggregates_in
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, FloorOutcome, read_common_fields
@@ -97,15 +97,15 @@ class WtdFlagClaim(floors.FloorClaim):
         return {
             "relative_to": "residual sum of squares of the fit with all labels, "
             "plus floor.added_variance",
-            **relative_excess(self.facts.features or 0, self.bags),
+            **fit_excess(self.facts.features or 0, self.bags).to_json(),
         }
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:
         """Return (σ² + s²)·d/(m−d−1) over the rows, with σ² as it was measured (theory §6)."""
         measured, bounds = self.residual_ms(outcome)
-        residual = "bounds for any residual that the label range allows"
-        if measured is not None:
-            residual = "the residual as floor.measured shows it"
+        residual = "the residual as floor.measured shows it"
+        if measured is None:
+            residual = "bounds for any residual that the label range allows"
         return sketched_error(
             self.facts.features or 0,
             self.bags,
@@ -170,12 +170,11 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: boo
             f"at least {smallest}; raise `max_megabytes` or drop columns"
         )
     if not floor.mode.adds:
-        # Without added noise the residual, as it is guessed, must carry all aggregates.
-        residual_ss = facts.rows * floor.residual_ms
+        # Without added noise the residual, as it is guessed, must carry all aggregates. Measuring
+        # loses a quantile to the bound and may lose it once more to chance.
+        residual_ss = floor.shown(facts.rows)
         if floor.measurement is not None:
-            # Measuring loses a quantile to the bound and may lose it once more to chance.
-            bound, width = floor.measurement.lower_bound, facts.width
-            residual_ss = bound(bound(residual_ss**0.5, 0.0, width), 0.0, width) ** 2
+            residual_ss = floor.measurement.lower_bound(residual_ss**0.5, 0.0, facts.width) ** 2
         allowed = 0
         if residual_ss > 0.0:
             profile = profile_under(floor, 1, residual_ss)
@@ -212,21 +211,21 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: boo
 class WtdFlag(Mechanism):
     """m sums of all rows with secret Gaussian weights (Algorithm 1).
 
-    Plan (features only)
+    `plan`, from features only
         1. summarize the design: exact XᵀX, its verified Cholesky factor R, the largest leverage
                                                                                -> summarize_design
         2. choose the number of aggregates m                                   -> choose_bags
         3. calibrate the residual floor that m aggregates need at (ε, δ)       -> needed_floor
-    Run (one pass over the labels)
-        4. sum XᵀX, Xᵀy and yᵀy exactly; check features, leverage and persons again
-                                                                       -> run, _check_public_facts
-        5. establish the floor: measure σ with noise, add what is missing as noise
+    `run`, one pass over the labels
+        4. sum XᵀX, Xᵀy and yᵀy exactly                                        -> run
+        5. check the features, their leverage and the persons again            -> _differences
+        6. establish the floor: measure σ with noise, add what is missing as noise
                                                                                -> establish_floor
-        6. draw aggregated features Z = G·R; they do not depend on labels      -> draw_aggregates
-        7. draw aggregated labels N(Z·β̂, σ² + added), exactly rounded          -> draw_aggregates
-    A compact release replaces steps 6 and 7 by d+1 rows that carry the same information
+        7. draw aggregated features Z = G·R; they do not depend on labels      -> draw_aggregates
+        8. draw aggregated labels N(Z·β̂, σ² + added), exactly rounded          -> draw_aggregates
+    A compact release replaces steps 7 and 8 by d+1 rows that carry the same information
     (theory §8): draw_compact.
-    Labels enter in step 4 and leave in steps 5 and 7 alone.
+    Labels enter in step 4 and leave in steps 6 and 8 alone; all noise is drawn in steps 6 to 8.
     """
 
     name = "wtd-flag"
@@ -333,7 +332,8 @@ class WtdFlag(Mechanism):
             not claim.compact or claim.bags > (claim.facts.features or 0) + 1,
         )
         randomness.spend()
-        # Persons are counted in the very pass that sums labels: another might see other rows.
+        # Step 4: labels enter. Only sums of them are kept. Persons are counted in the very pass
+        # that sums labels: another might see other rows.
         sums = GramAccumulator(features), LabelCrossProducts(features, labels)
         persons = None
         if source.person is None:
@@ -341,22 +341,25 @@ class WtdFlag(Mechanism):
         else:
             scan = PersonScan(features)
             gram, moments, persons = engine.run_pass("label sums", source, *sums, scan)
+        # Step 5
         plan.check_feature_sums(gram.digest())
         factor = plan.factor_of(gram)
-        self._check_public_facts(claim, features, factor, persons, source, engine)
-        # From here on labels matter, through σ² and β̂ alone.
+        if any(self._differences(claim, features, factor, source, engine, persons)):
+            raise PlanError(OTHER_FEATURES)
+        # Step 6. From here on labels matter, through σ² and β̂ alone.
         residual = ExactLeastSquares(factor, moments)
         outcome = floors.establish_floor(claim, [residual], labels, randomness)
+        # Steps 7 and 8
         sampler = floors.AggregateLabelSampler(
             residual, labels, outcome.added_variance, features.intercept
         )
         grid = rounded_noise.grid_for(math.sqrt(claim.floor))
-        schema = aggregate_schema(features, source.label or "label")
         if claim.compact:
             blocks = draw_compact(factor, sampler, claim.bags, grid, randomness)
         else:
             threads = thread_count(engine.threads)
             blocks = draw_aggregates(factor, sampler, claim.bags, grid, randomness, threads)
+        schema = aggregate_schema(features, source.label or "label")
 
         def batches() -> Generator[pa.RecordBatch, None, None]:
             with closing(blocks), engine.progress("aggregates", claim.bags) as advance:
@@ -369,30 +372,31 @@ class WtdFlag(Mechanism):
             source, randomness, grid=grid, schema=schema, batches=batches(), outcome=outcome
         )
 
-    def _check_public_facts(
+    def _differences(
         self,
         claim: WtdFlagClaim,
         features: FeatureMap,
         factor: VerifiedCholesky,
-        persons: PersonSums | None,
         source: Source,
         engine: Engine,
-    ) -> None:
-        """Refuse a table in which the facts that the claim rests on fail.
+        persons: PersonSums | None = None,
+    ) -> Iterator[str]:
+        """Say in what a table differs from the facts that the claim rests on (step 5).
 
         Equal sums do not suffice: tables with equal sums may differ in leverage and persons.
         """
-        leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
-        person, facts = most_rows(features, source, engine, persons), claim.facts
-        holds = (
-            factor.rows == facts.rows
-            and factor.rank == facts.features
-            and inflation_for(factor.error_bound) <= facts.inflation
-            and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
-            and (person is None or person.rows <= claim.protected)
-        )
-        if not holds:
-            raise PlanError(OTHER_FEATURES)
+        facts = claim.facts
+        if (factor.rows, factor.rank) != (facts.rows, facts.features):
+            yield "the certificate's rows and rank are not those of the table"
+        largest = engine.run_pass("leverages", source, LeverageScan(features, factor)).maximum
+        if facts.max_leverage is not None and not largest <= facts.max_leverage:
+            claimed = f"{facts.max_leverage:.6g}"
+            yield f"the largest leverage is {largest:.6g}, the certificate says {claimed}"
+        if not inflation_for(factor.error_bound) <= facts.inflation:
+            yield "the certificate's inflation is too small for these features"
+        person = most_rows(features, source, engine, persons)
+        if person is not None and person.rows > claim.protected:
+            yield f"a person has {person.rows} rows, the certificate says {claim.protected} at most"
 
     # ---- reading a release
 
@@ -430,15 +434,7 @@ class WtdFlag(Mechanism):
         if factor.kept != features.kept_columns:
             yield "the released columns are not independent in the table"
             return
-        largest = engine.run_pass("leverages", source, LeverageScan(features, factor)).maximum
-        claimed = claim.facts.max_leverage
-        if claimed is not None and claimed < largest:
-            yield f"the largest leverage is {largest:.6g}, the certificate says {claimed:.6g}"
-        if claim.facts.inflation < inflation_for(factor.error_bound):
-            yield "the certificate's inflation is too small for these features"
-        person = most_rows(features, source, engine)
-        if person is not None and person.rows > claim.protected:
-            yield f"a person has {person.rows} rows, the certificate says {claim.protected} at most"
+        yield from self._differences(claim, features, factor, source, engine)
         yield from check_design(release, factor)
 
     # ---- labeldp account
