@@ -21,7 +21,7 @@ def min_bag_size(*given, **more):
 
 
 def delta3(label_range, noisy_fraction, bag_size, epsilon, bags=1, noise_std=1.0):
-    return Theorem3(label_range, noisy_fraction, bag_size, bags, noise_std).answer(epsilon)
+    return Theorem3(label_range, noisy_fraction, bag_size, bags, noise_std).least_delta(epsilon)
 
 
 def min_bag_size3(label_range, noisy_fraction, epsilon, delta, bags=1, noise_std=1.0):
@@ -42,9 +42,9 @@ def terms(rows, width, eigenvalue, feature_bound, features, epsilon, delta):
 @pytest.mark.parametrize("feature_bound", [1.0, 121.73, 1000.0, 4300.0])
 def test_census_needs_128_million_rows_whatever_the_feature_bound_up_to_4300(feature_bound):
     answer = min_bag_size(*CENSUS, feature_bound, 40, 1.0, 1e-5)
-    assert f"{answer.value:.2e}" == "1.28e+08"
+    assert f"{answer:.2e}" == "1.28e+08"
     want = max(terms(CENSUS[0], 51, 64.22, feature_bound, 40, 1, 1e-5))
-    assert answer.value == mp.ceil(want)
+    assert answer == mp.ceil(want)
 
 
 def test_the_spectral_term_has_the_factor_of_the_matrix_chernoff_bound():
@@ -52,7 +52,7 @@ def test_the_spectral_term_has_the_factor_of_the_matrix_chernoff_bound():
     rows, bound, features, delta = 10**9, 20_000.0, 40, 1e-5
     k = min_bag_size(rows, (0.0, 51.0), 60.0, bound, features, 10.0, delta)
     both = 25.5**2 + bound**2
-    mean = (k.value - 1) * (rows * 60.0 - both) / (rows - 1)
+    mean = (k - 1) * (rows * 60.0 - both) / (rows - 1)
     failure = (features + 1) * math.exp(-mean / both * (0.5 + 0.5 * math.log(0.5)))
     assert delta / 2 * 0.999 < failure <= delta / 2
     assert failure > (features + 1) * (2 / math.e) ** (mean / both) * 1e3  # as printed
@@ -96,5 +96,5 @@ def test_little_noise_is_bounded_by_chernoff_and_not_by_the_printed_rate():
     for r in (200, 1000):
         chance = mp.gammainc(mp.mpf(r) / 2, 0, mp.mpf(r) / 4, regularized=True)
         assert mp.exp(-mp.mpf(r) / 8) < chance < (mp.sqrt(mp.e) / 2) ** (mp.mpf(r) / 2)
-    rare = delta3(UNIT, 1.0, 10**6, 1e9, noise_std=1e6).value
+    rare = delta3(UNIT, 1.0, 10**6, 1e9, noise_std=1e6)
     assert rare < 1e-200

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath as mp
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds, NonPrivate
 from labeldp.accounting.theorems import Theorem1, Theorem2, Theorem3, exact, log_ratio
-from labeldp.errors import InputError
+from labeldp.errors import InputError, PlanError
 
 C0 = mp.mpf("0.145")
 LABELS = (-1.0, 4.0)
@@ -23,6 +24,14 @@ WIDTH = mp.mpf(5)
 def digits():
     with mp.workdps(50):
         yield
+
+
+def ask(theorem, *question):
+    """A number, or the reason why there is none."""
+    try:
+        return SimpleNamespace(value=theorem(*question), reason="")
+    except PlanError as refusal:
+        return SimpleNamespace(value=None, reason=str(refusal))
 
 
 def decimal(number):
@@ -71,7 +80,7 @@ def test_theorem_1_has_the_least_delta_of_its_two_conditions(rows, ms, bags, eps
     by_bags = eps * ratio / 160 * 2 * C0 * eps / (5 * bags)
     log = min(by_rows, by_bags)
     law = Theorem1(rows, LABELS, ms, bags)
-    answer = law.answer(epsilon)
+    answer = ask(law.least_delta, epsilon)
     if 2 * mp.exp(-log) >= 1:
         assert answer.value is None
         assert answer.reason == f"Theorem 1 promises no delta below 1 for {bags} bags"
@@ -93,13 +102,13 @@ def test_theorem_1_has_the_least_epsilon_and_the_most_bags(rows, ms, bags, epsil
         mp.sqrt(400 * bags * log / (C0 * ratio)),
     )
     law = Theorem1(rows, LABELS, ms, bags)
-    assert_rounded_up(law.epsilon(delta).value, true, 1e-14)
-    assert epsilon_at(law, delta) == law.epsilon(delta).value
-    most = law.max_bags(epsilon, delta)
+    assert_rounded_up(law.least_epsilon(delta), true, 1e-14)
+    assert epsilon_at(law, delta) == law.least_epsilon(delta)
+    most = ask(law.max_bags, epsilon, delta)
     wanted = max(mp.mpf(16), 400 * (log / (C0 * eps)) ** 2)
     if ratio < wanted:
         needed = int(mp.ceil(wanted * rows / ratio))
-        assert most.value == 0
+        assert most.value is None
         assert most.reason == f"Theorem 1 needs {needed:,} rows here and has {rows:,}"
     else:
         factor = min(mp.mpf(1), 2 * C0 * eps / (5 * log))
@@ -110,10 +119,10 @@ def test_theorem_1_has_the_least_epsilon_and_the_most_bags(rows, ms, bags, epsil
 def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
     """γn/B² = 320 at ε = 100: 200 bags to the digit, which binary fractions may miss."""
     law = Theorem1(800, (0.0, 0.2), 0.004)
-    assert law.max_bags(100.0, 0.01).value == 200
-    assert Theorem1(800, (0.0, 0.2), 0.00399999).max_bags(100.0, 0.01).value == 199
-    assert law.with_parameter("bags", 200).answer(100.0).value < 1.0
-    refused = law.with_parameter("bags", 201).answer(100.0)
+    assert law.max_bags(100.0, 0.01) == 200
+    assert Theorem1(800, (0.0, 0.2), 0.00399999).max_bags(100.0, 0.01) == 199
+    assert law.with_parameter("bags", 200).least_delta(100.0) < 1.0
+    refused = ask(law.with_parameter("bags", 201).least_delta, 100.0)
     assert refused.value is None
     assert refused.reason == "Theorem 1 needs 804 rows here and has 800"
 
@@ -121,17 +130,21 @@ def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
 def test_theorem_1_has_an_epsilon_that_bags_alone_set():
     """160m ≤ ε·γn/B², where δ is large enough to ask for less."""
     law = Theorem1(800, (0.0, 0.2), 0.004, 200)
-    assert_rounded_up(law.epsilon(0.9).value, mp.mpf(100), 1e-14)
-    assert law.epsilon(0.9).value == pytest.approx(
-        2 * law.with_parameter("bags", 100).epsilon(0.9).value
+    assert_rounded_up(law.least_epsilon(0.9), mp.mpf(100), 1e-14)
+    assert law.least_epsilon(0.9) == pytest.approx(
+        2 * law.with_parameter("bags", 100).least_epsilon(0.9)
     )
 
 
 def test_theorem_1_needs_sixteen_in_any_case():
     enough, short = Theorem1(16, (-1.0, 1.0), 1.0), Theorem1(15, (-1.0, 1.0), 1.0)
-    assert enough.answer(100.0).value == pytest.approx(2 * math.exp(-0.145 * 20), rel=1e-12)
-    assert enough.epsilon(0.5).value > 0.0
-    for refused in (short.answer(100.0), short.epsilon(0.5), short.max_bags(100.0, 0.5)):
+    assert enough.least_delta(100.0) == pytest.approx(2 * math.exp(-0.145 * 20), rel=1e-12)
+    assert enough.least_epsilon(0.5) > 0.0
+    for refused in (
+        ask(short.least_delta, 100.0),
+        ask(short.least_epsilon, 0.5),
+        ask(short.max_bags, 100.0, 0.5),
+    ):
         assert not refused.value
         assert refused.reason == "Theorem 1 needs 16 rows here and has 15"
     assert short.delta(100.0).upper == 1.0
@@ -145,7 +158,7 @@ def test_theorem_1_promises_nothing_where_epsilon_is_not_above_zero():
     assert law.delta(1e-9) is NO_GUARANTEE
     assert law.delta(1e-3).upper < 1.0
     with pytest.raises(InputError, match="epsilon"):
-        law.answer(0.0)
+        law.least_delta(0.0)
     with pytest.raises(InputError, match="epsilon"):
         law.max_bags(0.0, 0.5)
 
@@ -219,7 +232,7 @@ def test_theorem_2_asks_for_the_largest_of_its_four_sizes(rows, epsilon, delta):
     terms = terms2(rows, epsilon, delta)
     got = theorem2(rows).terms(epsilon, delta)
     assert [float(term) for term in got] == pytest.approx([float(t) for t in terms], rel=1e-15)
-    size, found = int(mp.ceil(max(terms))), theorem2(rows).min_bag_size(epsilon, delta)
+    size, found = int(mp.ceil(max(terms))), ask(theorem2(rows).min_bag_size, epsilon, delta)
     if size > rows:
         assert found.value is None
         assert (
@@ -227,8 +240,8 @@ def test_theorem_2_asks_for_the_largest_of_its_four_sizes(rows, epsilon, delta):
         )
     else:
         assert found.value == size
-        assert theorem2(rows, size).answer(epsilon).value <= delta * (1 + 1e-9)
-        assert (theorem2(rows, size - 1).answer(epsilon).value or 1.0) > delta
+        assert theorem2(rows, size).least_delta(epsilon) <= delta * (1 + 1e-9)
+        assert (ask(theorem2(rows, size - 1).least_delta, epsilon).value or 1.0) > delta
 
 
 @pytest.mark.parametrize("bag_size", [200, 2_000, 2_057, 2_058, 20_000, 10**6, 10**8])
@@ -238,7 +251,7 @@ def test_theorem_2_has_the_least_delta_and_epsilon(bag_size, epsilon):
     law, both = theorem2(rows, bag_size), SQUARE + mp.mpf("2.25")
     q = (rows - 1) / (rows * decimal(LAMBDA) - both)
     share, eps = q * SQUARE / bag_size, decimal(epsilon)
-    answer = law.answer(epsilon)
+    answer = ask(law.least_delta, epsilon)
     if bag_size < 640 * SQUARE * q / eps:
         least = int(mp.ceil(640 * SQUARE * q / eps))
         assert answer.reason == (
@@ -258,7 +271,7 @@ def test_theorem_2_has_the_least_delta_and_epsilon(bag_size, epsilon):
         assert law.delta(epsilon).upper == answer.value
     for delta in (0.3, 1e-6):
         true = max(640 * share, 40 * mp.sqrt(share) * mp.log(4 / decimal(delta)) / C0)
-        found = law.epsilon(delta)
+        found = ask(law.least_epsilon, delta)
         if true > 10:
             assert found.reason.endswith("more for any epsilon up to 10")
             assert epsilon_at(law, delta) == math.inf
@@ -270,20 +283,23 @@ def test_theorem_2_has_the_least_delta_and_epsilon(bag_size, epsilon):
 def test_a_delta_of_theorem_2_is_below_one_or_none():
     """4·e^{−c0·ε/(40√(B_Y²q/k))} is 1 at ε = 0.6856."""
     law = theorem2(10**10, 10**6)
-    assert law.answer(0.68).value is None
-    assert law.answer(0.50).value is None
-    assert 0.9 < law.answer(0.69).value < 1.0
-    assert theorem2(10**10, 3 * 10**9).answer(9.9).value == 1e-300
+    assert ask(law.least_delta, 0.68).value is None
+    assert ask(law.least_delta, 0.50).value is None
+    assert 0.9 < law.least_delta(0.69) < 1.0
+    assert theorem2(10**10, 3 * 10**9).least_delta(9.9) == 1e-300
 
 
 def test_a_bag_of_theorem_2_has_two_rows_at_least():
     law = Theorem2(100, (0.0, 1e-3), 1e6, 1.0, 1, 1)
-    for refused, where in ((law.answer(1.0), "epsilon 1"), (law.epsilon(0.1), "any epsilon")):
+    for refused, where in (
+        (ask(law.least_delta, 1.0), "epsilon 1"),
+        (ask(law.least_epsilon, 0.1), "any epsilon"),
+    ):
         assert refused.value is None
         assert refused.reason == f"bags have 1 rows and Theorem 2 needs at least 2 at {where}"
-    assert law.with_parameter("bag_size", 2).answer(1.0).value < 1e-9
-    assert law.with_parameter("bag_size", 2).epsilon(0.1).value < 1.0
-    assert law.min_bag_size(1.0, 0.1).value == 2
+    assert law.with_parameter("bag_size", 2).least_delta(1.0) < 1e-9
+    assert law.with_parameter("bag_size", 2).least_epsilon(0.1) < 1.0
+    assert law.min_bag_size(1.0, 0.1) == 2
 
 
 def test_a_spectrum_that_rows_decide_sets_delta_and_epsilon():
@@ -292,54 +308,54 @@ def test_a_spectrum_that_rows_decide_sets_delta_and_epsilon():
     both = mp.mpf("0.0001") + mp.mpf("2.25")
     unit = 2 * (10**6 - 1) * both / (10**6 * decimal(0.7) - both) / (1 - mp.log(2))
     true = 102 * mp.exp(-599 / unit)
-    assert_rounded_up(law.answer(8.0).value, true, 1e-13 * (1 - mp.log(true)))
+    assert_rounded_up(law.least_delta(8.0), true, 1e-13 * (1 - mp.log(true)))
     least = int(mp.ceil(1 + unit * mp.log(102 / decimal(1e-9))))
     assert least < 600
-    refused = law.with_parameter("bag_size", least - 1).epsilon(1e-9)
+    refused = ask(law.with_parameter("bag_size", least - 1).least_epsilon, 1e-9)
     assert refused.value is None
     assert refused.reason == (
         f"bags have {least - 1:,} rows and Theorem 2 needs at least {least:,} at any epsilon"
     )
-    assert law.with_parameter("bag_size", least).epsilon(1e-9).value > 0.0
+    assert law.with_parameter("bag_size", least).least_epsilon(1e-9) > 0.0
 
 
 def test_theorem_2_needs_an_eigenvalue_above_what_a_row_may_move():
     """nλ* against B_Y² + B_X² = 2.25 + 4: at the line it says nothing, above it something."""
     at, above = (Theorem2(10, (-1.0, 2.0), ms, 2.0, 3) for ms in (0.625, 0.6251))
-    assert at.reason == (
-        "Theorem 2 needs rows times the smallest eigenvalue, 6.25, above B_Y² + B_X² = 6.25"
-    )
-    assert above.reason == ""
+    reason = "Theorem 2 needs rows times the smallest eigenvalue, 6.25, above B_Y² + B_X² = 6.25"
     assert above.q == Fraction(9) / (Fraction(6251, 1000) - Fraction(625, 100))
-    for refused in (at.answer(1.0), at.epsilon(0.1), at.min_bag_size(1.0, 0.1)):
-        assert refused.value is None
-        assert refused.reason == at.reason
-    assert at.terms(1.0, 0.1) == []
+    for refused in (
+        ask(at.least_delta, 1.0),
+        ask(at.least_epsilon, 0.1),
+        ask(at.min_bag_size, 1.0, 0.1),
+    ):
+        assert (refused.value, refused.reason) == (None, reason)
+    assert ask(at.terms, 1.0, 0.1).reason == reason
     assert at.delta(1.0).upper == 1.0
 
 
 def test_theorem_2_speaks_of_an_epsilon_up_to_ten():
     law = theorem2(10**10, 10**8)
     assert law.delta(1e-9) is NO_GUARANTEE
-    assert law.answer(10.0).value < 1.0
-    assert law.min_bag_size(10.0, 1e-5).value > 2
-    for refused in (law.answer(10.5), law.min_bag_size(10.5, 1e-5)):
+    assert law.least_delta(10.0) < 1.0
+    assert law.min_bag_size(10.0, 1e-5) > 2
+    for refused in (ask(law.least_delta, 10.5), ask(law.min_bag_size, 10.5, 1e-5)):
         assert refused.value is None
         assert refused.reason == "Theorem 2 needs epsilon at most 10, not 10.5"
     assert law.delta(0.0).upper == law.delta(-1.0).upper == 1.0
-    for ask in (law.answer, lambda epsilon: law.min_bag_size(epsilon, 0.5)):
-        with pytest.raises(InputError, match="epsilon"):
-            ask(0.0)
+    for question in (law.least_delta, lambda epsilon: law.min_bag_size(epsilon, 0.5)):
+        with pytest.raises(InputError, match="`epsilon`"):
+            question(0.0)
 
 
 def test_a_bag_of_theorem_2_may_be_the_whole_table():
-    size = theorem2(10**10).min_bag_size(10.0, 1e-5).value
+    size = theorem2(10**10).min_bag_size(10.0, 1e-5)
     shrunk = next(
         law
         for law in (theorem2(rows) for rows in range(int(size), 2 * int(size)))
-        if law.min_bag_size(10.0, 1e-5).value is not None
+        if ask(law.min_bag_size, 10.0, 1e-5).value is not None
     )
-    assert shrunk.min_bag_size(10.0, 1e-5).value == shrunk.rows
+    assert shrunk.min_bag_size(10.0, 1e-5) == shrunk.rows
 
 
 def test_theorem_2_refuses_what_is_no_table():
@@ -414,7 +430,7 @@ def test_theorem_3_is_what_its_proof_says(fraction, bag_size, bags, std, epsilon
     over = decimal(epsilon) / kappa - kappa
     root = (-a + mp.sqrt(a * a + 8 * over)) / 4 if over > 0 else mp.mpf(0)
     delta = 2 * mp.exp(-(root**2)) + rare
-    answer = law.answer(epsilon)
+    answer = ask(law.least_delta, epsilon)
     if delta >= 1:
         assert answer.value is None
         assert answer.reason == (
@@ -434,7 +450,7 @@ def test_theorem_3_is_what_its_proof_says(fraction, bag_size, bags, std, epsilon
         first = decimal(delta) - rare
         log = mp.log(2 / first)
         true = kappa**2 + a * kappa * mp.sqrt(log) + 2 * kappa * log
-        found = law.epsilon(delta)
+        found = ask(law.least_epsilon, delta)
         assert true < found.value
         high, log = kappa * (1 + hair), log + hair
         wide = high * (high + a * mp.sqrt(log) + 2 * log)
@@ -450,18 +466,18 @@ def test_what_is_rare_is_taken_from_delta_first():
     delta = float(2 * rare)
     log = mp.log(2 / (mp.mpf(delta) - rare))
     true = kappa * (kappa + (2 + 2 * mp.sqrt(2)) * mp.sqrt(log) + 2 * log)
-    assert true < law.epsilon(delta).value < true * (1 + 1e-12)
+    assert true < law.least_epsilon(delta) < true * (1 + 1e-12)
     hair = mp.mpf("1e-13")
     high, log = kappa * (1 + hair), mp.log(2 / (mp.mpf(delta) - rare * (1 + hair) ** 2)) + hair
     wide = high * (high + (2 + 2 * mp.sqrt(2)) * mp.sqrt(log) + 2 * log)
-    assert_rounded_up(law.epsilon(delta).value, wide, hair)
+    assert_rounded_up(law.least_epsilon(delta), wide, hair)
     close = float(rare * mp.mpf("1.001"))
     log = mp.log(2 / (mp.mpf(close) - rare * (1 + hair) ** 2)) + hair
     wide = high * (high + (2 + 2 * mp.sqrt(2)) * mp.sqrt(log) + 2 * log)
-    assert law.epsilon(close).value > wide * (1 - mp.mpf("1e-12"))
-    assert law.answer(50.0).value == pytest.approx(float(rare), rel=1e-12)
-    assert law.answer(50.0).value > rare
-    refused = law.epsilon(float(rare))
+    assert law.least_epsilon(close) > wide * (1 - mp.mpf("1e-12"))
+    assert law.least_delta(50.0) == pytest.approx(float(rare), rel=1e-12)
+    assert law.least_delta(50.0) > rare
+    refused = ask(law.least_epsilon, float(rare))
     assert refused.value is None
     assert refused.reason == (
         f"Theorem 3 promises 1 bags of 900 rows no delta below {float(rare):g}"
@@ -473,21 +489,17 @@ def test_a_delta_of_theorem_3_is_below_one_or_none(first):
     law = Theorem3(LABELS, 1.0, 10**8, 3, 40.0)
     kappa, log = kappa3(1.0, 10**8, 40.0), mp.log(2 / mp.mpf(first))
     epsilon = float(kappa * (kappa + (2 + 2 * mp.sqrt(2)) * mp.sqrt(log) + 2 * log))
-    found = law.answer(epsilon).value
+    found = ask(law.least_delta, epsilon).value
     assert found == pytest.approx(first, rel=1e-9) if first < 1.0 else found is None
 
 
 def test_theorem_3_needs_a_kappa_of_at_most_one_half():
     """4B_Y = 8 at k = 16: κ is ½ at a deviation of 8, to the hair that it is rounded up by."""
-    assert Theorem3((-2.0, 2.0), 1.0, 16, 1, 8.0 * (1 + 1e-12)).reason == ""
-    refused = Theorem3((-2.0, 2.0), 1.0, 16, 1, 4.0)
-    wanted = math.ceil(16 * (2.0 * refused.kappa) ** 4)
-    assert wanted in (256, 257)
-    assert refused.reason == (
-        f"bags have 16 rows and Theorem 3 needs at least {wanted:,} for its kappa ≤ 1/2"
-    )
-    assert refused.answer(1.0).reason == refused.epsilon(0.5).reason == refused.reason
-    assert refused.delta(1.0).upper == 1.0
+    assert Theorem3((-2.0, 2.0), 1.0, 16, 1, 8.0 * (1 + 1e-12)).kappa <= 0.5
+    law = Theorem3((-2.0, 2.0), 1.0, 16, 1, 4.0)
+    reason = "bags have 16 rows and Theorem 3 needs at least 257 for its kappa ≤ 1/2"
+    assert ask(law.least_delta, 1.0).reason == ask(law.least_epsilon, 0.5).reason == reason
+    assert law.delta(1.0).upper == 1.0
 
 
 def test_theorem_3_refuses_what_cannot_be():
@@ -506,17 +518,19 @@ def test_theorem_3_refuses_what_cannot_be():
             Theorem3(labels, fraction, size, bags, std)
     for delta in (0.0, 1.0):
         with pytest.raises(InputError, match="delta"):
-            law.epsilon(delta)
+            law.least_epsilon(delta)
     with pytest.raises(InputError, match="epsilon"):
-        law.answer(0.0)
+        law.least_delta(0.0)
 
 
 @pytest.mark.parametrize("labels", [(1.0, 4.0), (-1.0, 2.0)])
 def test_theorem_3_finds_the_least_noise_whatever_its_size(labels):
     small = Theorem3(labels, 1.0, 10**12)
     found = calibrate(small, "noise_std", 100.0, 0.5)
-    assert small.with_parameter("noise_std", found).answer(100.0).value <= 0.5
-    assert (small.with_parameter("noise_std", found * (1 - 1e-8)).answer(100.0).value or 1.0) > 0.5
+    assert small.with_parameter("noise_std", found).least_delta(100.0) <= 0.5
+    assert (
+        ask(small.with_parameter("noise_std", found * (1 - 1e-8)).least_delta, 100.0).value or 1.0
+    ) > 0.5
     assert found == pytest.approx(2 * 3 * 2 / 1e3, rel=1e-9)  # κ = ½
     large = calibrate(Theorem3(labels, 1.0, 10**4), "noise_std", 1e-5, 1e-10)
     assert 1e5 < large < 3e9

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -321,25 +321,31 @@ def _theorem3(
     return Theorem3(labels, fraction, size, bags, std)
 
 
-def _smallest(law: PrivacyProfile, epsilon: float, delta: float) -> float | None:
+def _number(question: Any, *numbers: float) -> Any:
     try:
-        return calibrate(law, "bag_size", epsilon, delta)
+        return question(*numbers)
     except PlanError:
         return None
 
 
+def _smallest(law: PrivacyProfile, epsilon: float, delta: float) -> float | None:
+    return cast("float | None", _number(calibrate, law, "bag_size", epsilon, delta))
+
+
 THEOREM2: Answers = {
-    "delta": lambda *given: _theorem2(*given[:6]).answer(given[6]).value,
-    "epsilon": lambda *given: _theorem2(*given[:6]).epsilon(given[6]).value,
-    "min_bag_size": lambda *given: _theorem2(*given[:5]).min_bag_size(*given[5:]).value,
-    "terms": lambda *given: list(map(float, _theorem2(*given[:5]).terms(*given[5:]))),
+    "delta": lambda *given: _number(_theorem2(*given[:6]).least_delta, given[6]),
+    "epsilon": lambda *given: _number(_theorem2(*given[:6]).least_epsilon, given[6]),
+    "min_bag_size": lambda *given: _number(_theorem2(*given[:5]).min_bag_size, *given[5:]),
+    "terms": lambda *given: list(
+        map(float, _number(_theorem2(*given[:5]).terms, *given[5:]) or [])
+    ),
 }
 THEOREM3: Answers = {
-    "delta": lambda labels, fraction, size, epsilon, *more: (
-        _theorem3(labels, fraction, size, *more).answer(epsilon).value
+    "delta": lambda labels, fraction, size, epsilon, *more: _number(
+        _theorem3(labels, fraction, size, *more).least_delta, epsilon
     ),
-    "epsilon": lambda labels, fraction, size, delta, *more: (
-        _theorem3(labels, fraction, size, *more).epsilon(delta).value
+    "epsilon": lambda labels, fraction, size, delta, *more: _number(
+        _theorem3(labels, fraction, size, *more).least_epsilon, delta
     ),
     "min_bag_size": lambda labels, fraction, epsilon, delta, *more: _smallest(
         _theorem3(labels, fraction, 1, *more), epsilon, delta

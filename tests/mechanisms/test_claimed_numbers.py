@@ -163,8 +163,12 @@ def test_realised_accounting_and_theorem_2_go_with_what_they_need(plans: dict[st
     ):
         with pytest.raises(ValueError, match=words):
             read_claim(noisy | {"noise": noisy["noise"] | change})
-    with pytest.raises(ValueError, match="Theorem 2 and its promise go together"):
-        read_claim(sampled | {"draw": sampled["draw"] | {"min_eigenvalue": 1.0}})
+    for changes in (
+        {"draw": sampled["draw"] | {"min_eigenvalue": 1.0, "feature_bound": 1.0}},
+        {"accountant": sampled["accountant"] | {"name": "paper"}},
+    ):
+        with pytest.raises(ValueError, match="Theorem 2 and its promise go together"):
+            read_claim(sampled | changes)
 
 
 # --- words for people ----------------------------------------------------------------------

@@ -219,8 +219,8 @@ def test_the_paper_accountant_is_theorem_3(tmp_path: Path) -> None:
     asked = {"epsilon": 2.0, "delta": 1e-3, "bags": 1, "bag_size": 10_000}
     made = small_plan(NOISY, rows, accountant="paper", **asked)
     claim: Any = made.claim
-    answer = Theorem3(claim.label_range, 1.0, 10_000, 1, claim.noise_std).answer(2.0)
-    assert answer.value == pytest.approx(claim.delta_at(2.0), rel=1e-9)
+    theorem = Theorem3(claim.label_range, 1.0, 10_000, 1, claim.noise_std)
+    assert theorem.least_delta(2.0) == pytest.approx(claim.delta_at(2.0), rel=1e-9)
     assert claim.delta_at(2.0) <= 1e-3
     exact: Any = small_plan(NOISY, rows, **asked).claim
     assert exact.noise_std < claim.noise_std

@@ -46,9 +46,10 @@ from labeldp.accounting.privacy_profile import (
     SearchMethod,
     SearchRange,
 )
-from labeldp.errors import InputError, at_least, in_range, ordered, positive
+from labeldp.errors import InputError, PlanError, at_least, in_range, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
+_C0 = float(HANSON_WRIGHT)
 MOST_THEOREM2_EPSILON = 10
 """Theorem 2 holds for ε up to this number only."""
 MOST_THEOREM3_BAG_SIZE = 10**18
@@ -57,16 +58,9 @@ _LEAST_THEOREM1_FLOOR = 1e-6
 _LEAST_THEOREM3_NOISE, _MOST_THEOREM3_NOISE = 1e-3, 1e9
 """Noise deviation over label width for Theorem 3, which promises nothing with less."""
 _ROUNDING = 1e-13
+_LEAST_RATIO = Fraction(16)  # γn/B_Y² for Theorem 1
 _TURN = 16  # k·e^{−√k/2} falls from here on
 _LINEAR = 2.0 + 2.0 * math.sqrt(2.0)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A number, or the reason why there is none (then `value` is 0 bags, or None)."""
-
-    value: float | None
-    reason: str = ""
 
 
 def exact(value: float) -> Fraction:
@@ -83,23 +77,50 @@ def log_ratio(numerator: int, delta: float) -> Fraction:
 
 
 class Theorem(PrivacyProfile):
-    """A theorem of the paper: closed forms of δ and ε, with a reason where it does not apply."""
+    """A theorem of the paper: closed forms; a PlanError says why it promises nothing."""
+
+    label_range: tuple[float, float]
 
     @abstractmethod
-    def answer(self, epsilon: float) -> Answer:
-        """Return the smallest δ at ε > 0, rounded up, or why there is none below 1."""
+    def least_delta(self, epsilon: float) -> float:
+        """Return the smallest δ at ε > 0, rounded up; refuse if there is none below 1."""
 
     @abstractmethod
-    def epsilon(self, delta: float) -> Answer:
-        """Return the smallest ε at δ, rounded up, or why there is none."""
+    def least_epsilon(self, delta: float) -> float:
+        """Return the smallest ε at δ, rounded up; refuse if there is none."""
+
+    @property
+    def width(self) -> float:
+        """Δ, the most one label can change."""
+        return self.label_range[1] - self.label_range[0]
+
+    @property
+    def label_ss(self) -> Fraction:
+        """B_Y² = Δ²/4."""
+        low, high = map(exact, self.label_range)
+        return (high - low) ** 2 / 4
 
     def delta(self, epsilon: float) -> Bounds:
-        value = self.answer(epsilon).value if epsilon > 0.0 else None
-        return NO_GUARANTEE if value is None else Bounds(value, value, value)
+        if not epsilon > 0.0:
+            return NO_GUARANTEE
+        try:
+            value = self.least_delta(epsilon)
+        except PlanError:
+            return NO_GUARANTEE
+        return Bounds(value, value, value)
 
     def epsilon_search(self, delta: float) -> float:
-        value = self.epsilon(delta).value
-        return math.inf if value is None else value
+        try:
+            return self.least_epsilon(delta)
+        except PlanError:
+            return math.inf
+
+    def left_of(self, promise: float, size: int) -> float:
+        """Return what is left of a promised square when all but one of `size` labels have changed.
+
+        Its root (a residual norm, a singular value) moves by at most Δ with every label.
+        """
+        return max(0.0, math.sqrt(promise) - (size - 1) * self.width) ** 2
 
 
 @dataclass(frozen=True)
@@ -123,56 +144,56 @@ class Theorem1(Theorem):
     @property
     def ratio(self) -> Fraction:
         """γn/B_Y², the only number of the data that enters the theorem."""
-        low, high = map(exact, self.label_range)
-        return 4 * exact(self.residual_ms) * self.rows / (high - low) ** 2
+        return exact(self.residual_ms) * self.rows / self.label_ss
 
-    def answer(self, epsilon: float) -> Answer:
+    def _check_rows(self, wanted: Fraction = _LEAST_RATIO) -> None:
+        """Refuse too few rows for γn/B_Y² to be what is wanted, and 16 in any case."""
+        ratio, most = self.ratio, max(_LEAST_RATIO, wanted)
+        if ratio < most:
+            needed = math.ceil(most * self.rows / ratio)
+            raise PlanError(f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}")
+
+    def least_delta(self, epsilon: float) -> float:
         positive(epsilon=epsilon)
-        short = self._short_of_rows(160 * self.bags / exact(epsilon))
-        if short:
-            return Answer(None, short)
-        ratio, c0 = float(self.ratio), float(HANSON_WRIGHT)
-        log = c0 * min(epsilon * math.sqrt(ratio) / 20.0, epsilon**2 * ratio / (400.0 * self.bags))
+        self._check_rows(160 * self.bags / exact(epsilon))
+        ratio = float(self.ratio)
+        log = _C0 * min(epsilon * math.sqrt(ratio) / 20.0, epsilon**2 * ratio / (400.0 * self.bags))
         delta = 2.0 * math.exp(-log * (1.0 - 1e-14)) * (1.0 + 1e-14)
         if delta >= 1.0:
-            return Answer(None, f"Theorem 1 promises no delta below 1 for {self.bags} bags")
-        return Answer(max(delta, LEAST_CLAIM))
+            raise PlanError(f"Theorem 1 promises no delta below 1 for {self.bags} bags")
+        return max(delta, LEAST_CLAIM)
 
-    def epsilon(self, delta: float) -> Answer:
-        short = self._short_of_rows()
-        if short:
-            return Answer(None, short)
-        log, ratio, c0 = float(log_ratio(2, delta)), float(self.ratio), float(HANSON_WRIGHT)
-        by_rows = 20.0 * log / (c0 * math.sqrt(ratio))
-        by_bags = max(160.0 * self.bags / ratio, math.sqrt(400.0 * self.bags * log / (c0 * ratio)))
-        return Answer(max(by_rows, by_bags) * (1.0 + 1e-14))
+    def least_epsilon(self, delta: float) -> float:
+        self._check_rows()
+        log, ratio = float(log_ratio(2, delta)), float(self.ratio)
+        by_rows = 20.0 * log / (_C0 * math.sqrt(ratio))
+        by_bags = max(160.0 * self.bags / ratio, math.sqrt(400.0 * self.bags * log / (_C0 * ratio)))
+        return max(by_rows, by_bags) * (1.0 + 1e-14)
 
-    def max_bags(self, epsilon: float, delta: float) -> Answer:
-        """The most bags the theorem allows; 0 with the reason when it has too few rows.
+    def max_bags(self, epsilon: float, delta: float) -> int:
+        """Return the most bags the theorem allows; refuse if it has too few rows for any.
 
         Enough rows always allow a bag: then m ≥ ln(2/δ)/c0 > 4, or m ≥ ε/10 with ε > 12.
         """
         positive(epsilon=epsilon)
         log, eps = log_ratio(2, delta), exact(epsilon)
-        short = self._short_of_rows(400 * (log / (HANSON_WRIGHT * eps)) ** 2)
-        if short:
-            return Answer(0, short)
+        self._check_rows(400 * (log / (HANSON_WRIGHT * eps)) ** 2)
         factor = min(Fraction(1), 2 * HANSON_WRIGHT * eps / (5 * log))
-        return Answer(math.floor(eps * self.ratio / 160 * factor))
+        return math.floor(eps * self.ratio / 160 * factor)
 
     def step(self, size: int) -> PrivacyProfile:
-        """Single steps pass through tables whose residual norm may be (size−1)Δ smaller."""
-        low, high = self.label_range
         promised = self.residual_ms * self.rows if self.floor is None else self.floor
-        root = math.sqrt(promised) - (size - 1) * (high - low)
-        return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else NonPrivate()
+        left = self.left_of(promised, size)
+        return replace(self, residual_ms=left / self.rows) if left > 0.0 else NonPrivate()
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name == "bags":
-            return self.max_bags(epsilon, delta).value or 0
+            try:
+                return self.max_bags(epsilon, delta)
+            except PlanError:
+                return 0
         if name == "floor":
-            low, high = self.label_range
-            least = (high - low) ** 2 * _LEAST_THEOREM1_FLOOR
+            least = self.width**2 * _LEAST_THEOREM1_FLOOR
             return SearchRange(least, math.inf, least, method=SearchMethod.STEPS)
         return super().parameter_search(name, epsilon, delta)
 
@@ -180,14 +201,6 @@ class Theorem1(Theorem):
         if name == "floor":
             return replace(self, residual_ms=value / self.rows, floor=value)
         return super().with_parameter(name, value)
-
-    def _short_of_rows(self, *wanted: Fraction) -> str:
-        """How many rows are missing for γn/B_Y² to reach what is wanted, and 16 in any case."""
-        ratio, most = self.ratio, max([Fraction(16), *wanted])
-        if ratio >= most:
-            return ""
-        needed = math.ceil(most * self.rows / ratio)
-        return f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}"
 
 
 @dataclass(frozen=True)
@@ -211,31 +224,20 @@ class Theorem2(Theorem):
         ordered(*self.label_range, name="label_range")
 
     @property
-    def label_ss(self) -> Fraction:
-        """B_Y²."""
-        low, high = map(exact, self.label_range)
-        return (high - low) ** 2 / 4
-
-    @property
     def row_ss(self) -> Fraction:
         """B_Y² + B_X²."""
         return self.label_ss + exact(self.feature_bound) ** 2
 
     @property
-    def reason(self) -> str:
-        """Why the theorem does not apply, or nothing."""
-        whole, both = self.rows * exact(self.min_eigenvalue), self.row_ss
-        if whole > both:
-            return ""
-        return (
-            f"Theorem 2 needs rows times the smallest eigenvalue, {float(whole):.4g}, "
-            f"above B_Y² + B_X² = {float(both):.4g}"
-        )
-
-    @property
     def q(self) -> Fraction:
-        """(n−1)/(nλ* − B_Y² − B_X²), where the theorem applies."""
-        return (self.rows - 1) / (self.rows * exact(self.min_eigenvalue) - self.row_ss)
+        """(n−1)/(nλ* − B_Y² − B_X²); refused where that is not positive."""
+        whole, both = self.rows * exact(self.min_eigenvalue), self.row_ss
+        if whole <= both:
+            raise PlanError(
+                f"Theorem 2 needs rows times the smallest eigenvalue, {float(whole):.4g}, "
+                f"above B_Y² + B_X² = {float(both):.4g}"
+            )
+        return (self.rows - 1) / (whole - both)
 
     @property
     def unit(self) -> Fraction:
@@ -245,71 +247,70 @@ class Theorem2(Theorem):
             rate = Fraction((1 - Decimal(2).ln().next_plus()).next_minus())
         return 2 * self.q * self.row_ss / rate
 
+    def _label_term(self, epsilon: float) -> Fraction:
+        """640B_Y²q/ε; refused above ε = 10, of which the theorem does not speak."""
+        positive(epsilon=epsilon)
+        term = 640 * self.q * self.label_ss / exact(epsilon)
+        if epsilon > MOST_THEOREM2_EPSILON:
+            most = MOST_THEOREM2_EPSILON
+            raise PlanError(f"Theorem 2 needs epsilon at most {most}, not {epsilon:g}")
+        return term
+
     def terms(self, epsilon: float, delta: float) -> list[Fraction]:
-        """The four bag sizes of which the theorem asks the largest; none if it does not apply."""
-        if self.reason:
-            return []
-        eps, log, labels = exact(epsilon), log_ratio(4, delta), self.q * self.label_ss
-        last = 1600 * labels * (log / (HANSON_WRIGHT * eps)) ** 2
-        return [Fraction(2), self._spectral(delta), 640 * labels / eps, last]
+        """Return the four bag sizes of which the theorem asks the largest."""
+        positive(epsilon=epsilon)
+        log = log_ratio(4, delta) / (HANSON_WRIGHT * exact(epsilon))
+        return [
+            Fraction(2),
+            1 + self.unit * log_ratio(2 * self.features + 2, delta),
+            self._label_term(epsilon),
+            1600 * self.q * self.label_ss * log**2,
+        ]
 
-    def _spectral(self, delta: float) -> Fraction:
-        """1 + 2q(B_Y²+B_X²)·ln((2d+2)/δ)/(1−ln 2)."""
-        return 1 + self.unit * log_ratio(2 * self.features + 2, delta)
+    def _too_small(self, wanted: str) -> PlanError:
+        return PlanError(f"bags have {self.bag_size:,} rows and Theorem 2 needs {wanted}")
 
-    def answer(self, epsilon: float) -> Answer:
-        if refused := self._refusal(epsilon):
-            return Answer(None, refused)
-        labels = self.q * self.label_ss
-        least = math.ceil(max(Fraction(2), 640 * labels / exact(epsilon)))
+    def least_delta(self, epsilon: float) -> float:
+        least = math.ceil(max(Fraction(2), self._label_term(epsilon)))
         if self.bag_size < least:
-            return self._too_small(f"at least {least:,} at epsilon {epsilon:g}")
-        share = float(labels) / self.bag_size
-        by_labels = math.log(4.0) - float(HANSON_WRIGHT) * epsilon / (40.0 * math.sqrt(share))
+            raise self._too_small(f"at least {least:,} at epsilon {epsilon:g}")
+        share = float(self.q * self.label_ss) / self.bag_size
+        by_labels = math.log(4.0) - _C0 * epsilon / (40.0 * math.sqrt(share))
         by_rows = math.log(2.0 * self.features + 2.0) - (self.bag_size - 1) / float(self.unit)
         delta = math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
         if delta >= 1.0:
-            return self._too_small("more for any delta below 1")
-        return Answer(max(delta, LEAST_CLAIM))
+            raise self._too_small("more for any delta below 1")
+        return max(delta, LEAST_CLAIM)
 
-    def epsilon(self, delta: float) -> Answer:
+    def least_epsilon(self, delta: float) -> float:
         # An ε ≤ 10 that the last term allows, the third allows too: 640B_Y²q/k ≤ 4c0²ε/ln²(4/δ).
-        if self.reason:
-            return Answer(None, self.reason)
-        least = math.ceil(max(Fraction(2), self._spectral(delta)))
+        two, spectral, *_ = self.terms(MOST_THEOREM2_EPSILON, delta)
+        least = math.ceil(max(two, spectral))
         if self.bag_size < least:
-            return self._too_small(f"at least {least:,} at any epsilon")
+            raise self._too_small(f"at least {least:,} at any epsilon")
         share = float(self.q * self.label_ss) / self.bag_size
-        log = float(log_ratio(4, delta))
-        epsilon = 40.0 * math.sqrt(share) * log / float(HANSON_WRIGHT) * (1.0 + _ROUNDING)
+        epsilon = 40.0 * math.sqrt(share) * float(log_ratio(4, delta)) / _C0 * (1.0 + _ROUNDING)
         if epsilon > MOST_THEOREM2_EPSILON:
-            return self._too_small(f"more for any epsilon up to {MOST_THEOREM2_EPSILON}")
-        return Answer(epsilon)
+            raise self._too_small(f"more for any epsilon up to {MOST_THEOREM2_EPSILON}")
+        return epsilon
 
-    def min_bag_size(self, epsilon: float, delta: float) -> Answer:
-        """The smallest bag the theorem allows; None with the reason when it allows none."""
-        if refused := self._refusal(epsilon):
-            return Answer(None, refused)
+    def min_bag_size(self, epsilon: float, delta: float) -> int:
+        """Return the smallest bag that the theorem allows; refuse if the table has no such bag."""
         size = math.ceil(max(self.terms(epsilon, delta)))
         if size > self.rows:
-            short = f"Theorem 2 needs bags of {size:,} rows here and the table has {self.rows:,}"
-            return Answer(None, short)
-        return Answer(size)
+            raise PlanError(
+                f"Theorem 2 needs bags of {size:,} rows here and the table has {self.rows:,}"
+            )
+        return size
+
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
+        if name == "bag_size":
+            return self.min_bag_size(epsilon, delta)
+        return super().parameter_search(name, epsilon, delta)
 
     def step(self, size: int) -> PrivacyProfile:
-        """Each of `size` single steps may shrink σ_min([X|y]) by Δ."""
-        low, high = self.label_range
-        root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
-        return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else NonPrivate()
-
-    def _refusal(self, epsilon: float) -> str:
-        positive(epsilon=epsilon)
-        if self.reason or epsilon <= MOST_THEOREM2_EPSILON:
-            return self.reason
-        return f"Theorem 2 needs epsilon at most {MOST_THEOREM2_EPSILON}, not {epsilon:g}"
-
-    def _too_small(self, wanted: str) -> Answer:
-        return Answer(None, f"bags have {self.bag_size:,} rows and Theorem 2 needs {wanted}")
+        left = self.left_of(self.rows * self.min_eigenvalue, size)
+        return replace(self, min_eigenvalue=left / self.rows) if left > 0.0 else NonPrivate()
 
 
 @dataclass(frozen=True)
@@ -330,14 +331,17 @@ class Theorem3(Theorem):
             raise InputError(f"`noisy_fraction` must be at most 1, not {self.noisy_fraction}")
 
     @property
-    def width(self) -> float:
-        return self.label_range[1] - self.label_range[0]
-
-    @property
     def kappa(self) -> float:
-        """4B_Y/(s√ρ·k^{1/4}), rounded up."""
+        """4B_Y/(s√ρ·k^{1/4}), rounded up; refused above ½."""
         root = math.sqrt(self.noisy_fraction) * math.sqrt(math.sqrt(self.bag_size))
-        return 2.0 * self.width / (self.noise_std * root) * (1.0 + _ROUNDING)
+        kappa = 2.0 * self.width / (self.noise_std * root) * (1.0 + _ROUNDING)
+        if kappa > 0.5:
+            wanted = math.ceil(self.bag_size * (2.0 * kappa) ** 4)
+            raise PlanError(
+                f"bags have {self.bag_size:,} rows and Theorem 3 needs at least {wanted:,} "
+                "for its kappa ≤ 1/2"
+            )
+        return kappa
 
     @property
     def rare(self) -> float:
@@ -348,37 +352,28 @@ class Theorem3(Theorem):
         large = k * math.sqrt(2.0 / math.pi) * math.exp(-0.5 * math.sqrt(k))
         return self.bags * (little + few + large) * (1.0 + _ROUNDING)
 
-    @property
-    def reason(self) -> str:
-        """Why the theorem does not apply, or nothing."""
-        if self.kappa <= 0.5:
-            return ""
-        wanted = math.ceil(self.bag_size * (2.0 * self.kappa) ** 4)
-        return (
-            f"bags have {self.bag_size:,} rows and Theorem 3 needs at least {wanted:,} "
-            "for its kappa ≤ 1/2"
-        )
+    def _nothing_below(self, delta: float) -> PlanError:
+        promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"
+        return PlanError(f"{promised} no delta below {delta:g}")
 
-    def answer(self, epsilon: float) -> Answer:
+    def least_delta(self, epsilon: float) -> float:
         positive(epsilon=epsilon)
-        if self.reason:
-            return Answer(None, self.reason)
         kappa = self.kappa
         root = math.sqrt(_LINEAR**2 + 8.0 * max(0.0, epsilon / kappa - kappa))
         first = 2.0 * math.exp(-(((root - _LINEAR) / 4.0) ** 2) * (1.0 - _ROUNDING))
         delta = (first + self.rare) * (1.0 + _ROUNDING)
-        return self._nothing_below("1") if delta >= 1.0 else Answer(max(delta, LEAST_CLAIM))
+        if delta >= 1.0:
+            raise self._nothing_below(1)
+        return max(delta, LEAST_CLAIM)
 
-    def epsilon(self, delta: float) -> Answer:
+    def least_epsilon(self, delta: float) -> float:
         in_range(0.0, 1.0, delta=delta)
-        if self.reason:
-            return Answer(None, self.reason)
-        first = delta - self.rare * (1.0 + _ROUNDING)
+        kappa, first = self.kappa, delta - self.rare * (1.0 + _ROUNDING)
         if first <= 0.0:
-            return self._nothing_below(f"{delta:g}")
-        log, kappa = math.log(2.0 / first) + _ROUNDING, self.kappa
+            raise self._nothing_below(delta)
+        log = math.log(2.0 / first) + _ROUNDING
         epsilon = kappa * (kappa + _LINEAR * math.sqrt(log) + 2.0 * log)
-        return Answer(epsilon * (1.0 + _ROUNDING))
+        return epsilon * (1.0 + _ROUNDING)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""
@@ -391,7 +386,3 @@ class Theorem3(Theorem):
             hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
             return SearchRange(low, high, low, method=SearchMethod.STEPS, error_message=hopeless)
         return super().parameter_search(name, epsilon, delta)
-
-    def _nothing_below(self, delta: str) -> Answer:
-        promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"
-        return Answer(None, f"{promised} no delta below {delta}")

@@ -24,18 +24,20 @@ from numpy.typing import NDArray
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
-from labeldp.accounting.theorems import Answer
+from labeldp.accounting.theorems import Theorem
 from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.exact.stacked import bags_at_once
 from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.options import AccountQuestion, BagOptions
 from labeldp.passes.engine import Engine
 from labeldp.release.pending import file_name
-from labeldp.sampling.streams import fresh_seed, public_stream, words
+from labeldp.sampling.streams import Randomness, fresh_seed, public_stream, words
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they are defined above this module
+    from labeldp.mechanisms.base import MechanismPlan
     from labeldp.release.files import Release
 
 MEMBERS = pa.schema([pa.field("bag", pa.int32()), pa.field("row", pa.int64())])
@@ -65,7 +67,7 @@ class Draw:
     """The guarantee is over the draw (theory §4), not given the bags."""
 
     def __post_init__(self) -> None:
-        inclusion_probability(self.rows, self.bags, self.bag_size)  # refuses more rows than exist
+        _ = self.chance  # refuses more rows than exist
         if self.bags * self.bag_size > MOST_MEMBERS:
             raise InputError(
                 f"{self.bags:,} bags of {self.bag_size:,} rows are too many to hold; "
@@ -85,8 +87,8 @@ class Draw:
 
     @property
     def chance(self) -> float:
-        """The factor of δ: mk/n over the draw, 1 given the bags."""
-        return inclusion_probability(self.rows, self.bags, self.bag_size) if self.over_draw else 1.0
+        """mk/n, the probability that a row is in a bag: the factor of δ over the draw."""
+        return inclusion_probability(self.rows, self.bags, self.bag_size)
 
     def over(self, profile: PrivacyProfile) -> PrivacyProfile:
         """Return the guarantee, if `profile` is the guarantee given the bags."""
@@ -109,12 +111,12 @@ class Draw:
         """Return a public random stream of this draw."""
         return public_stream(self.seed, purpose)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         """Return the section `draw` of a claim; sampled-wtd-flag replaces the last four."""
         return {
             "guarantee": "over-draw" if self.over_draw else "given-bags",
             "holds": OVER if self.over_draw else GIVEN,
-            "chance": inclusion_probability(self.rows, self.bags, self.bag_size),
+            "chance": self.chance,
             "seed": self.seed,
             "random": self.random,
             "bag_rank": None,
@@ -124,20 +126,18 @@ class Draw:
         }
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Draw:
+    def from_json(cls, document: Document) -> Draw:
         """Return the draw of a plan or certificate."""
-        draw, names = document["draw"], ("rows", "bags", "bag_size")
-        numbers = {name: int(document[name]) for name in names}
+        draw = document["draw"]
+        rows, bags, bag_size = (int(document[name]) for name in ("rows", "bags", "bag_size"))
         over_draw = draw["guarantee"] == "over-draw"
-        return cls(
-            **numbers, seed=str(draw["seed"]), random=bool(draw["random"]), over_draw=over_draw
-        )
+        return cls(rows, bags, bag_size, str(draw["seed"]), bool(draw["random"]), over_draw)
 
 
 def fresh_draw(options: BagOptions, rows: int, bags: int, bag_size: int, delta: float) -> Draw:
     """Draw new bags; refuse a δ over the draw that would leave labels without protection."""
     draw = Draw.new(rows, bags, bag_size, over_draw=options.over_draw, seed=options.bag_seed)
-    if draw.chance <= delta:
+    if draw.over_draw and draw.chance <= delta:
         raise PlanError(
             f"a row is in a bag with probability {draw.chance:.3g} only, so δ = {delta:g} over the "
             "draw would leave labels without any protection; lower δ or leave `over_draw` out"
@@ -184,8 +184,7 @@ class BagRows:
         self.features, self.draw = features, draw
         order = np.argsort(draw.members, axis=None)
         self.wanted = draw.members.reshape(-1)[order]
-        self._place = np.empty_like(order)  # of the rows of bags, bag by bag, among `wanted`
-        self._place[order] = np.arange(len(order))
+        self._place = np.argsort(order)  # of the rows of bags, bag by bag, among `wanted`
 
     def read(self, source: Source, engine: Engine) -> BagRows:
         """Read the features in one pass; labels are not read."""
@@ -233,6 +232,17 @@ def check_stable_rows(source: Source) -> None:
         )
 
 
+def read_run(
+    plan: MechanismPlan, draw: Draw, source: Source, engine: Engine, randomness: Randomness
+) -> tuple[BagRows, NDArray[np.float64]]:
+    """Read the rows of a run's bags and their labels, in one pass; refuse other features."""
+    randomness.spend()
+    rows = BagRows(plan.features, draw)
+    values = rows.read_labelled(source, engine)
+    plan.check_feature_sums(rows.digest())
+    return rows, values
+
+
 # ---- verification
 
 _FEW = 16
@@ -240,12 +250,14 @@ _FEW = 16
 chance of fewer is below 1e-12."""
 
 
-def check_members(table: pa.Table, draw: Draw) -> Iterator[str]:
-    """Yield where a table of bags is not the one that the certificate's seed gives."""
+def check_members(table: pa.Table, draw: Draw) -> list[str]:
+    """Return where a table of bags is not the one that the certificate's seed gives."""
+    problems = []
     if draw.random and not looks_drawn(draw.seed):
-        yield "certificate: draw.seed was not drawn at random, whatever draw.random says"
+        problems.append("certificate: draw.seed was not drawn at random, whatever draw.random says")
     if not table.select(["bag", "row"]).equals(draw.table()):
-        yield f"{BAGS} does not hold the bags that the certificate's seed gives"
+        problems.append(f"{BAGS} does not hold the bags that the certificate's seed gives")
+    return problems
 
 
 def looks_drawn(seed: str) -> bool:
@@ -258,17 +270,16 @@ def looks_drawn(seed: str) -> bool:
     return any(data[:16]) and min(len(set(data)), len(steps)) > _FEW
 
 
-def check_bag_rows(
-    rows: BagRows, release: Release, source: Source, engine: Engine
-) -> Iterator[str]:
-    """Read the bags' rows; yield where their features are not those of the release."""
+def released_rows(release: Release, draw: Draw, source: Source, engine: Engine) -> BagRows | str:
+    """Return the bags' rows as the table has them, or what says that they are others."""
+    rows = BagRows(release.features, draw)
     try:
         rows.read(source, engine)
     except DataError as problem:
-        yield str(problem)
-        return
+        return str(problem)
     if rows.digest() != release.certificate["digests"]["feature_sums"]:
-        yield "the features of the bags' rows are not those of the release"
+        return "the features of the bags' rows are not those of the release"
+    return rows
 
 
 # ---- labeldp account
@@ -287,38 +298,37 @@ def account_chance(question: AccountQuestion) -> float | None:
     return None if bags is None else chance
 
 
-def account_smallest(question: AccountQuestion, answer: Answer) -> dict[str, Any]:
-    """Return the smallest bag, or why there is none in this table."""
-    if answer.value is None:
-        return {"min_bag_size": None, "reason": answer.reason}
-    size = int(answer.value)
-    if answer.value > question.rows:
-        reason = f"more than the {question.rows:,} rows of the table"
-        return {"min_bag_size": size, "reason": reason}
-    return {"min_bag_size": size, "max_bags": question.rows // size}
+def account_bags(question: AccountQuestion, profile: PrivacyProfile) -> Document:
+    """Return what one accountant says of bags; `profile` is that of a row in a bag."""
+    rows, size, (epsilon, delta) = question.rows, question.bag_size, question.budget
+    if size is None:
+        try:
+            least = int(calibrate(profile, "bag_size", epsilon, delta))
+        except PlanError as problem:
+            return {"min_bag_size": None, "reason": str(problem)}
+        if least > rows:
+            reason = f"more than the {rows:,} rows of the table"
+            return {"min_bag_size": least, "reason": reason}
+        return {"min_bag_size": least, "max_bags": rows // least}
 
-
-def account_costs(
-    question: AccountQuestion, profile: PrivacyProfile, reason: str = ""
-) -> dict[str, Any]:
-    """Return ε and δ if the row is in a bag, and over the draw."""
-    size, bags = question.bag_size or 1, question.bags or 1
-    over_draw = SubsampledBagsProfile(profile, question.rows, size, bags)
-
-    def costs(each: PrivacyProfile) -> dict[str, Any]:
-        epsilon = epsilon_at(each, question.delta)
+    def costs(each: PrivacyProfile) -> Document:
+        needed = epsilon_at(each, delta)
         return {
-            "epsilon": epsilon if math.isfinite(epsilon) else None,
-            "delta": each.delta(question.epsilon).upper,
+            "epsilon": needed if math.isfinite(needed) else None,
+            "delta": each.delta(epsilon).upper,
         }
 
-    answer: dict[str, Any] = {
-        "conditional": costs(profile),
-        "max_bags": calibrate(over_draw, "bags", *question.budget),
-    }
-    chance = account_chance(question)
-    if chance is not None:
+    over_draw = SubsampledBagsProfile(profile, rows, size, question.bags or 1)
+    most = calibrate(over_draw, "bags", epsilon, delta)
+    answer: Document = {"conditional": costs(profile), "max_bags": most}
+    if (chance := account_chance(question)) is not None:
         answer["unconditional"] = {"chance": chance, **costs(over_draw)}
-    if not reason and answer["conditional"]["epsilon"] is None:
-        reason = f"no ε is enough for δ = {question.delta:g} when the row is in a bag"
-    return answer | ({"reason": reason} if reason else {})
+    if answer["conditional"]["epsilon"] is None:
+        answer["reason"] = f"no ε is enough for δ = {delta:g} when the row is in a bag"
+    if isinstance(profile, Theorem):
+        try:
+            profile.least_epsilon(delta)
+            profile.least_delta(epsilon)
+        except PlanError as problem:
+            answer["reason"] = str(problem)
+    return answer

@@ -279,17 +279,18 @@ class Mechanism(ABC):
         forecast: Forecast,
         notes: Iterable[str] = (),
         weights: Weights | None = None,
+        feature_sums: str | None = None,
     ) -> MechanismPlan:
-        """Return the plan of a claim about all rows of a design."""
+        """Return the plan of a claim; `feature_sums`: of the bags' rows, if rows are drawn."""
         return MechanismPlan(
             self,
             claim,
             design.features,
             design.labels,
-            design.feature_sums,
+            feature_sums or design.feature_sums,
             forecast,
             (*design.notes, *notes),
-            design.factor,
+            None if feature_sums else design.factor,
             weights,
         )
 

@@ -104,6 +104,13 @@ def _leverage(name: str, value: Any) -> float:
     return number
 
 
+def _fraction(name: str, value: Any) -> float:
+    number = to_float(name, value)
+    if not 0.0 < number <= 1.0:
+        raise InputError(f"`{name}` must be above 0 and at most 1, not {number:g}")
+    return number
+
+
 def _residual_share(name: str, value: Any) -> float:
     number = to_float(name, value)
     if number and not 1e-12 <= number <= 0.9:  # less, and the residual would drown in its noise
@@ -265,7 +272,7 @@ class SampledNoisyWtdLagOptions(BagOptions):
     """sampled-noisy-wtd-lag."""
 
     noise_std: float | None = option(_positive)
-    noisy_fraction: float | None = option(to_float)
+    noisy_fraction: float | None = option(_fraction)
     noisy_column: str | None = option(to_str)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,7 +29,7 @@ from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile
-from labeldp.accounting.theorems import Answer, Theorem3
+from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source, check_rows
@@ -305,7 +306,7 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
     values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
     noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
     mu = realised_mu(values, noisy, width, 1.0)
-    return float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu
+    return round_up(float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu)
 
 
 def round_up(value: float) -> float:
@@ -383,33 +384,22 @@ class SampledNoisyWtdLag(Mechanism):
                 f"δ = {spent:.3g} at ε = {claim.epsilon:g}; make bags larger, more rows noisy, or "
                 "the noise stronger"
             )
-        return MechanismPlan(
-            self,
-            claim,
-            design.features,
-            design.labels,
-            BagRows(design.features, claim.draw).read(source, engine).digest(),
-            forecast(
-                rows=size,
-                rank=design.factor.rank,
-                bags=bags,
-                residual_ms=options.residual(facts.width),
-                added_variance=float(weights.noisy.mean()) * std**2 * size,
-                residual_source=options.residual_source,
-            ),
-            design.notes,
+        expected = forecast(
+            rows=size,
+            rank=design.factor.rank,
+            bags=bags,
+            residual_ms=options.residual(facts.width),
+            added_variance=float(weights.noisy.mean()) * std**2 * size,
+            residual_source=options.residual_source,
         )
+        sums = BagRows(design.features, claim.draw).read(source, engine).digest()
+        return self.make_plan(design, claim, expected, feature_sums=sums)
 
     def _noisy_fraction(self, request: Request, source: Source) -> float:
         """Return the fraction ρ of noisy rows; where a column says which are, for sizing alone."""
         options = request.options
         if options.noisy_column is None:
-            fraction = 1.0 if options.noisy_fraction is None else options.noisy_fraction
-            if not 0.0 < fraction <= 1.0:
-                raise InputError(
-                    f"`noisy_fraction` must be above 0 and at most 1, not {fraction:g}"
-                )
-            return fraction
+            return 1.0 if options.noisy_fraction is None else options.noisy_fraction
         if options.noisy_fraction is not None:
             raise InputError("`noisy_fraction` and `noisy_column` say the same thing; give one")
         if request.accountant != "exact" or options.over_draw:
@@ -432,24 +422,25 @@ class SampledNoisyWtdLag(Mechanism):
             return options.bags or max(1, most)
 
         def needed_std(size: int) -> float:
-            profile: PrivacyProfile = GaussianProfile(1.0)
+            """Return the least noise that makes bags of this size private; inf if none does."""
             if accountant == "paper":
-                profile = Theorem3(labels, fraction, size, bags_of(size))
-            elif accountant == "exact-worst-case":
+                profile: PrivacyProfile = Theorem3(labels, fraction, size, bags_of(size))
+            elif accountant == "exact":
+                profile = GaussianProfile(1.0)
+            else:
                 profile = RandomWeightsProfile(size, labels, fraction)
             if options.over_draw and accountant != "paper":
                 profile = SubsampledBagsProfile(profile, rows, size, bags_of(size))
             if accountant == "exact":
-                target = calibrate(profile, "mu", *budget)
-                return round_up(realised_std(size, fraction, width, target))
+                return realised_std(size, fraction, width, calibrate(profile, "mu", *budget))
             try:
                 return round_up(calibrate(profile, "noise_std", *budget))
             except PlanError:
                 return math.inf
 
         def noise_by_size(most: int) -> Iterator[tuple[int, float]]:
-            """Infinite noise: a bag might hold no noisy row, which a plan refuses."""
             for each in bag_sizes(2, 2.0, min(most, MOST_TRIED_BAG_SIZE)):
+                # A plan refuses bags without any noisy row, of which there might be some.
                 empty = bags_of(each) * (1.0 - fraction) ** each > _MOST_EMPTY
                 yield each, math.inf if empty else needed_std(each)
 
@@ -548,10 +539,7 @@ class SampledNoisyWtdLag(Mechanism):
             claim.rank == len(features.names),
         )
         weights = claim.weights(source)  # with the claim's μ as target, no bag has more
-        randomness.spend()
-        rows = BagRows(features, claim.draw)
-        values = rows.read_labelled(source, engine)
-        plan.check_feature_sums(rows.digest())
+        _, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         noise = weights.noise(claim.noise_std)
         grid = label_grid(noise)
         sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)
@@ -609,9 +597,8 @@ class SampledNoisyWtdLag(Mechanism):
         if claim.centred is not release.features.intercept:
             yield f"{FEATURES} and the certificate differ on whether there is an intercept"
         bags = release.files["bags"]
-        problems = list(bagging.check_members(bags, claim.draw))
-        yield from problems
-        if problems:
+        if problems := bagging.check_members(bags, claim.draw):
+            yield from problems
             return
         weights = BagWeights.from_table(bags, claim.draw)
         if not np.isfinite(weights.values).all() or bags.column("noisy").null_count:
@@ -640,10 +627,9 @@ class SampledNoisyWtdLag(Mechanism):
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         """Compare the features of the bags' rows, and the noisy rows, with the table's."""
         claim, features = self.claim_from_json(release.certificate), release.features
-        rows = BagRows(features, claim.draw)
-        problems = list(bagging.check_bag_rows(rows, release, source, engine))
-        if problems:
-            yield from problems
+        rows = bagging.released_rows(release, claim.draw, source, engine)
+        if isinstance(rows, str):
+            yield rows
             return
         weights = BagWeights.from_table(release.files["bags"], claim.draw)
         if claim.noisy_column is not None:
@@ -701,29 +687,19 @@ class SampledNoisyWtdLag(Mechanism):
         theorem = Theorem3(labels, fraction, size or 1, question.bags or 1, std)
         profile = RandomWeightsProfile(size or 1, labels, fraction, std, question.rows)
         realised: Document = {"target_mu": largest_mu(*question.budget)}
-
-        def limit(profile: PrivacyProfile, name: str) -> Answer:
-            try:
-                return Answer(calibrate(profile, name, *question.budget))
-            except PlanError as problem:
-                return Answer(None, str(problem))
-
-        if size is None:
-            paper = bagging.account_smallest(question, limit(theorem, "bag_size"))
-            exact = bagging.account_smallest(question, limit(profile, "bag_size"))
-            return {"accountants": {"paper": paper, "exact": exact | {"realised": realised}}}
-        if chance is not None:
-            drawn = SubsampledBagsProfile(
-                GaussianProfile(1.0), question.rows, size, question.bags or 1
-            )
+        exact = bagging.account_bags(question, profile)
+        if size is not None:
+            for name in ("noise_std", "noisy_fraction"):
+                with suppress(PlanError):
+                    exact[f"min_{name}"] = None
+                    exact[f"min_{name}"] = calibrate(profile, name, *question.budget)
+            exact = {"a_priori": exact}
+        if size is not None and chance is not None:
+            gaussian = GaussianProfile(1.0)
+            drawn = SubsampledBagsProfile(gaussian, question.rows, size, question.bags or 1)
             realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
-        a_priori = bagging.account_costs(question, profile)
-        for name in ("noise_std", "noisy_fraction"):
-            a_priori[f"min_{name}"] = limit(profile, name).value
-        reason = theorem.epsilon(question.delta).reason or theorem.answer(question.epsilon).reason
-        paper = bagging.account_costs(question, theorem, reason)
-        exact = {"a_priori": a_priori, "realised": realised}
-        return {"accountants": {"paper": paper, "exact": exact}}
+        paper = bagging.account_bags(question, theorem)
+        return {"accountants": {"paper": paper, "exact": exact | {"realised": realised}}}
 
 
 # ---- the steps of a run

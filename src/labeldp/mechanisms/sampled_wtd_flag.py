@@ -16,8 +16,8 @@ import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ from labeldp.accounting.sketch import (
     spans_labels,
 )
 from labeldp.accounting.subsampling import SubsampledBagsProfile
-from labeldp.accounting.theorems import Answer, Theorem2
+from labeldp.accounting.theorems import Theorem2
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
@@ -109,6 +109,12 @@ class SampledWtdFlagClaim(floors.FloorClaim):
     draw: Draw
     promise: Theorem2 | None = None
     """What Theorem 2 asks of the whole table; given if and only if the accountant is "paper"."""
+
+    def __post_init__(self) -> None:
+        if (self.promise is not None) != (self.accountant == "paper"):
+            raise InputError("Theorem 2 and its promise go together; plan again")
+        if self.promise is not None:
+            self.promise.terms(self.epsilon, self.delta)  # refuses where it does not apply
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -311,9 +317,9 @@ class SampledWtdFlag(Mechanism):
         1. choose the bag size k                                             -> choose_bag_size
         2. draw the bags from a public seed                                  -> bags.fresh_draw
         3. read the bags' features: their ranks and their largest leverage   -> bag_facts
-        4. calibrate the residual floor that every bag needs at (ε, δ)       -> _floor
+        4. calibrate the residual floor that every bag needs at (ε, δ)       -> calibrate
     Run (one pass for the rows of the bags)
-        5. read features and labels of the bags' rows                        -> run
+        5. read features and labels of the bags' rows                        -> bags.read_run
         6. fit every bag and check its facts again                           -> LabelledBags
         7. establish the floor under the smallest residual                   -> establish_floor
         8. draw weights and Z_j, then t_j, exactly rounded                   -> LabelledBags.draw
@@ -343,67 +349,70 @@ class SampledWtdFlag(Mechanism):
     ) -> MechanismPlan:
         """Draw bags and compute the floor that they need; no label is read."""
         self.check_request(request, source)
-        options, facts, rank = request.options, design.facts, design.factor.rank
+        options, table, rank = request.options, design.facts, design.factor.rank
+        budget = request.epsilon, request.delta
         design.check_residual_left()
         parameters = floors.FloorParameters(
-            facts,
-            request.epsilon,
-            request.delta,
+            table,
+            *budget,
             request.accountant,
             self._floor_mode(request),
-            options.residual_ms or options.residual(facts.width),
+            options.residual_ms or options.residual(table.width),
         )
-        mode, bag_size, promise = parameters.mode, options.bag_size, None
+        mode, size, promise = parameters.mode, options.bag_size, None
         if options.min_eigenvalue is not None:
             bound = feature_bound(design.features)
-            promise = Theorem2(facts.rows, facts.label_range, options.min_eigenvalue, bound, rank)
-            if bag_size is None:
-                answer = promise.min_bag_size(request.epsilon, request.delta)
-                if answer.value is None:
-                    raise PlanError(f"{answer.reason}; use the accountant exact")
-                bag_size = int(answer.value)
-            promise = replace(promise, bag_size=bag_size)
-        if bag_size is None:
-            bag_size = choose_bag_size(parameters, options)
-        bags = max(1, bags_of_size(options, facts.rows, rank, bag_size))
-        problem = spans_labels(bag_size, rank)
-        if problem and options.over_draw and not mode.adds:
+            promise = Theorem2(table.rows, table.label_range, options.min_eigenvalue, bound, rank)
+            try:
+                size = size or promise.min_bag_size(*budget)
+            except PlanError as problem:
+                raise PlanError(f"{problem}; use the accountant exact") from None
+            promise = replace(promise, bag_size=size)
+        size = size or choose_bag_size(parameters, options)
+        bags = max(1, bags_of_size(options, table.rows, rank, size))
+        spanned = spans_labels(size, rank)
+        if spanned and options.over_draw and not mode.adds:
             # Bags that might determine their labels are refused whichever are drawn. Were a draw
             # refused for the rows that it has, whoever tries until one passes would meet some rows
             # more often than the claim says (theory §14).
-            raise PlanError(problem)
-        draw = bagging.fresh_draw(options, facts.rows, bags, bag_size, request.delta)
+            raise PlanError(spanned)
+        draw = bagging.fresh_draw(options, table.rows, bags, size, request.delta)
         rows = BagRows(design.features, draw).read(source, engine)
+        facts = bag_facts(rows, design.labels, adds=mode.adds, engine=engine)
         claim = SampledWtdFlagClaim(
             request.accountant,
-            request.epsilon,
-            request.delta,
+            *budget,
             bags,
-            0.0,
+            1.0,
             mode,
             parameters.measurement,
-            bag_facts(rows, design.labels, adds=mode.adds, engine=engine),
+            facts,
             rank,
             draw,
             promise,
         )
-        claim = replace(claim, floor=self._floor(claim, options.residual_ms))
-        return MechanismPlan(
-            self,
-            claim,
-            design.features,
-            design.labels,
-            rows.digest(),
-            forecast(
-                rows=bag_size,
-                rank=rank,
-                bags=bags,
-                residual_ms=parameters.residual_ms,
-                added_variance=parameters.added(claim.floor, bag_size),
-                residual_source="stated" if options.residual_ms else options.residual_source,
-            ),
-            design.notes,
+        # What every bag must reach: what is needed, or all that was promised.
+        if promise is None:
+            needed = calibrate(claim.privacy_profile, "floor", *budget)
+            whose, cure = f"bags of {size:,} rows", "ask for larger bags"
+            floor = floors.claimed_floor(needed, size, options.residual_ms, whose=whose, cure=cure)
+        else:
+            floor, spent = claim.expected_floor, claim.delta_at(request.epsilon)
+            if spent > request.delta:
+                raise PlanError(
+                    f"Theorem 2 gives bags of {size:,} rows δ = {spent:.3g} at "
+                    f"ε = {request.epsilon:g}; ask for larger bags or use the accountant exact"
+                )
+        expected = forecast(
+            rows=size,
+            rank=rank,
+            bags=bags,
+            residual_ms=parameters.residual_ms,
+            added_variance=parameters.added(floor, size),
+            residual_source="stated" if options.residual_ms else options.residual_source,
         )
+        claim = replace(claim, floor=floor)
+        return self.make_plan(design, claim, expected, feature_sums=rows.digest())
 
     def _floor_mode(self, request: Request) -> FloorMode:
         options = request.options
@@ -421,22 +430,6 @@ class SampledWtdFlag(Mechanism):
                 "`min_eigenvalue` and `over_draw`, without `floor` or `residual_ms`"
             )
         return FloorMode.DECLARED
-
-    def _floor(self, claim: SampledWtdFlagClaim, promised_ms: float | None) -> float:
-        """Return what every bag must reach: what is needed, or all that was promised (step 4)."""
-        size = claim.draw.bag_size
-        if claim.promise is not None:
-            spent = claim.delta_at(claim.epsilon)
-            if spent > claim.delta:
-                raise PlanError(
-                    f"Theorem 2 gives bags of {size:,} rows δ = {spent:.3g} at "
-                    f"ε = {claim.epsilon:g}; ask for larger bags or use the accountant exact"
-                )
-            return claim.expected_floor
-        profile = replace(claim, floor=1.0).privacy_profile
-        needed = calibrate(profile, "floor", claim.epsilon, claim.delta)
-        whose, cure = f"bags of {size:,} rows", "ask for larger bags"
-        return floors.claimed_floor(needed, size, promised_ms, whose=whose, cure=cure)
 
     def simulate(
         self,
@@ -463,13 +456,9 @@ class SampledWtdFlag(Mechanism):
             claim.facts.centred <= (features.constant is not None),
             (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags),
             claim.rank == len(features.names),
-            (claim.promise is not None) == (claim.accountant == "paper"),
             claim.floor == claim.expected_floor,
         )
-        randomness.spend()
-        rows = BagRows(features, claim.draw)
-        values = rows.read_labelled(source, engine)
-        plan.check_feature_sums(rows.digest())
+        rows, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         bags, outcome = LabelledBags(claim.facts, labels, rows, values, engine), FloorOutcome()
         if claim.promise is None:
             outcome = floors.establish_floor(claim, bags.smallest(), labels, randomness)
@@ -502,12 +491,9 @@ class SampledWtdFlag(Mechanism):
         floor = floors.floor_claim_fields(
             document, rows=draw.bag_size, rank=int(section["bag_rank"])
         )
-        if (section["min_eigenvalue"] is not None) != (common["accountant"] == "paper"):
-            raise ValueError("Theorem 2 and its promise go together")
-        promise = None
-        if common["accountant"] == "paper":
+        promise, label_range = None, floor["facts"].label_range
+        if section["min_eigenvalue"] is not None:
             bounds = float(section["min_eigenvalue"]), float(section["feature_bound"])
-            label_range = floor["facts"].label_range
             promise = Theorem2(draw.rows, label_range, *bounds, rank, draw.bag_size)
         return SampledWtdFlagClaim(**common, **floor, rank=rank, draw=draw, promise=promise)
 
@@ -541,10 +527,9 @@ class SampledWtdFlag(Mechanism):
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         """Compare features, ranks, leverages and the law of Z with those of the bags' rows."""
         claim, features = self.claim_from_json(release.certificate), release.features
-        rows = BagRows(features, claim.draw)
-        problems = list(bagging.check_bag_rows(rows, release, source, engine))
-        if problems:
-            yield from problems
+        rows = bagging.released_rows(release, claim.draw, source, engine)
+        if isinstance(rows, str):
+            yield rows
             return
         labels = LabelGrid.for_range(claim.facts.label_range, intercept=features.intercept)
         try:
@@ -578,52 +563,43 @@ class SampledWtdFlag(Mechanism):
     def account(self, question: AccountQuestion) -> Document:
         """Return the smallest private bag, or what bags of one size cost."""
         bagging.account_chance(question)
-        question.needed("residual_ms")
-        known = (question.leverage_factor or question.max_leverage) is not None
-        if known and question.features is None:
-            raise InputError("`leverage_factor` and `max_leverage` need `features`")
-        if question.leverage_factor and question.max_leverage:
-            raise InputError("`leverage_factor` and `max_leverage` say the same: give one of them")
-        if question.max_leverage and question.bag_size is None:
-            raise InputError("`max_leverage` is of bags of one size: give `bag_size` with it")
-        unknown = replace(question, leverage_factor=None, max_leverage=None)
-        answers = {
-            "paper": self._account_theorem2(question),
-            "exact-worst-case": self._account_exact(unknown),
-        }
-        if known:
-            answers["exact"] = self._account_exact(question)
-        return {"accountants": answers}
-
-    def _account_exact(self, question: AccountQuestion) -> Document:
+        residual_ms, labels = question.needed("residual_ms"), question.label_range
         columns, size = question.features, question.bag_size
         factor, leverage = question.leverage_factor, question.max_leverage
-        labels, residual_ms = question.label_range, question.needed("residual_ms")
-        if size is None:
-            profile = BagOfSizeProfile(
-                labels, residual_ms, 1, columns, factor, centred=question.centred
-            )
-            smallest = calibrate(profile, "bag_size", *question.budget)
-            return bagging.account_smallest(question, Answer(smallest))
-        if columns is not None and (problem := spans_labels(size, columns)):
-            return bagging.account_costs(question, NonPrivate(), problem) | {"max_bags": 0}
-        if factor is not None and columns is not None:
+        known = (factor or leverage) is not None
+        if known and columns is None:
+            raise InputError("`leverage_factor` and `max_leverage` need `features`")
+        if factor and leverage:
+            raise InputError("`leverage_factor` and `max_leverage` say the same: give one of them")
+        if leverage and size is None:
+            raise InputError("`max_leverage` is of bags of one size: give `bag_size` with it")
+        if factor and columns and size:
             leverage = min(1.0, factor * columns / size)
-        facts = DatasetBounds(size, labels, columns, leverage, question.centred)
-        return bagging.account_costs(question, SketchProfile(facts, 1, residual_ms * size))
 
-    def _account_theorem2(self, question: AccountQuestion) -> Document:
+        def exact(factor: float | None, leverage: float | None) -> Document:
+            if size is None:
+                profile: PrivacyProfile = BagOfSizeProfile(
+                    labels, residual_ms, 1, columns, factor, centred=question.centred
+                )
+                return bagging.account_bags(question, profile)
+            if columns is not None and (problem := spans_labels(size, columns)):
+                answer = bagging.account_bags(question, NonPrivate())
+                return answer | {"max_bags": 0, "reason": problem}
+            facts = DatasetBounds(size, labels, columns, leverage, question.centred)
+            return bagging.account_bags(question, SketchProfile(facts, 1, residual_ms * size))
+
         names = ("min_eigenvalue", "feature_bound", "features")
         missing = [f"`{name}`" for name in names if getattr(question, name) is None]
         if missing:
-            return {"reason": f"Theorem 2 needs {', '.join(missing)}"}
-        eigenvalue, bound, columns = (question.needed(name) for name in names)
-        rows, labels, size = question.rows, question.label_range, question.bag_size
-        theorem = Theorem2(rows, labels, eigenvalue, bound, columns, size or 2)
-        if size is None:
-            return bagging.account_smallest(question, theorem.min_bag_size(*question.budget))
-        reason = theorem.epsilon(question.delta).reason or theorem.answer(question.epsilon).reason
-        return bagging.account_costs(question, theorem, reason)
+            paper: Document = {"reason": f"Theorem 2 needs {', '.join(missing)}"}
+        else:
+            promise = {name: getattr(question, name) for name in names}
+            theorem = Theorem2(question.rows, labels, bag_size=size or 2, **promise)
+            paper = bagging.account_bags(question, theorem)
+        answers = {"paper": paper, "exact-worst-case": exact(None, None)}
+        if known:
+            answers["exact"] = exact(factor, leverage)
+        return {"accountants": answers}
 
 
 # ---- the steps of a run
@@ -705,25 +681,19 @@ class LabelledBags:
                 std_bounds(fits, added),
                 grid - labels.exponent,
                 randomness,
-                self._exact(numbers.start, total, added_variance),
+                partial(self._exact, numbers.start, total, added_variance),
             )
             yield total, np.ldexp(codes, labels.exponent)
 
-    def _exact(self, first: int, total: Reals, added_variance: float) -> rounded_noise.Exact:
-        """Return the law of a bag's label to any precision, for the rare draw in doubt."""
-        features = self._features
-
-        @cache
-        def law(bag: int) -> rounded_noise.Exact:
-            factor = bag_factor(features, self._rows.bag(first + bag))
-            residual = self._residual(first + bag, factor)
-            sampler = floors.AggregateLabelSampler(
-                residual, self._labels, added_variance, features.intercept
-            )
-            columns = features.kept_places[list(factor.kept)]
-            return sampler.exact_at(total[bag : bag + 1, columns])
-
-        return lambda bag, precision: law(bag)(0, precision)
+    def _exact(
+        self, first: int, total: Reals, added_variance: float, number: int, precision: int
+    ) -> tuple[Any, Any]:
+        """Return the law of one bag's label to any precision, for the rare draw in doubt."""
+        factor = bag_factor(self._features, self._rows.bag(first + number))
+        residual, intercept = self._residual(first + number, factor), self._features.intercept
+        law = floors.AggregateLabelSampler(residual, self._labels, added_variance, intercept)
+        columns = self._features.kept_places[list(factor.kept)]
+        return law.exact_at(total[number : number + 1, columns])(0, precision)
 
     def _residual(self, bag: int, factor: VerifiedCholesky) -> ExactLeastSquares:
         sums = LabelCrossProducts(self._features, self._labels)

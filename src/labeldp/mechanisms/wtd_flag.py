@@ -28,7 +28,7 @@ from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.sketch import ACCOUNTANTS, DatasetBounds
-from labeldp.accounting.theorems import Answer, Theorem1
+from labeldp.accounting.theorems import Theorem1
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
@@ -459,23 +459,27 @@ class WtdFlag(Mechanism):
             answer = answers[name] = {}
             if question.bags is not None:
                 epsilon = epsilon_at(profile, question.delta)
-                delta = profile.delta(question.epsilon).upper
+                # as certificates state it: of a theorem, by single steps, here of one
+                delta = profile.group(1).delta(question.epsilon).upper
                 answer |= {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta}
                 if math.isfinite(epsilon):
                     continue
-            if isinstance(profile, Theorem1):
-                most = profile.max_bags(*question.budget)
-            else:
-                most = Answer(calibrate(profile, "bags", *question.budget))
-            reason = most.reason
-            if not most.value and not reason:
+            reason = ""
+            try:
+                if isinstance(profile, Theorem1):
+                    most = profile.max_bags(*question.budget)
+                else:
+                    most = int(calibrate(profile, "bags", *question.budget))
+            except PlanError as problem:  # Theorem 1 says how many rows it lacks
+                most, reason = 0, str(problem)
+            if not most and not reason:
                 reason = (
                     f"one label can move the residual norm by {facts.width:g}, and the floor on "
                     f"that norm is {math.sqrt(floor):g}: not even one bag has "
                     f"ε = {question.epsilon:g}, δ = {question.delta:g}"
                 )
             if question.bags is None:
-                answer["max_bags"] = most.value
+                answer["max_bags"] = most
             elif not reason:
                 reason = f"no ε is enough for {question.bags} aggregates at δ = {question.delta:g}"
             if reason:

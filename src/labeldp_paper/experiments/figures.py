@@ -16,13 +16,13 @@ import numpy as np
 from labeldp import DatasetBounds, forecast
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
-from labeldp.accounting.theorems import Theorem1
 from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, FIGURE2_MSE, PARAMETERS
 from labeldp_paper.experiments.result import Result, Row, Table, spread
 from labeldp_paper.experiments.run import Data, Run
+from labeldp_paper.theory.earlier import theorem1_bags
 
 _VERSION = 1
 _EPSILONS = {"census": tuple(range(1, 15)), "criteo": tuple(range(7, 25))}
@@ -153,15 +153,15 @@ def _bags(which: str, law: Covariance, data: Data, epsilon: int) -> dict[str, tu
     if not data.key["synthetic"]:
         low, high = data.source.label_range or said.label_range
         rows, limits, residual = law.rows, (float(low), float(high)), law.residual_ms
-    theorem = Theorem1(rows, limits, residual).max_bags(epsilon, said.delta)
+    theorem = theorem1_bags(rows, limits, residual, epsilon, said.delta)
     sketch = SketchProfile(DatasetBounds(rows, limits), floor=residual * rows)
     exact = int(calibrate(sketch, "bags", epsilon, said.delta))
-    answers = {PAPER: (int(theorem.value or 0), theorem.reason), OURS: (exact, "")}
+    answers = {PAPER: theorem, OURS: (exact, "")}
     if which == "criteo":
         halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
-        used = Theorem1(rows, halved, residual).max_bags(epsilon, said.delta)
+        used, _ = theorem1_bags(rows, halved, residual, epsilon, said.delta)
         why = "no guarantee: B_Y = 63.5, as the paper's Table 1 has it, is half of what it states"
-        answers["as the paper printed"] = (int(used.value or 0), why)
+        answers["as the paper printed"] = (used, why)
     return answers
 
 

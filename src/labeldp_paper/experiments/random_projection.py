@@ -8,13 +8,12 @@ from functools import partial
 from labeldp import DatasetBounds
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
-from labeldp.accounting.theorems import Theorem1
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table
 from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.statistics import at_hand
-from labeldp_paper.theory.earlier import random_projection_max_bags
+from labeldp_paper.theory.earlier import random_projection_max_bags, theorem1_bags
 
 NAME = "random-projection"
 _VERSION = 1
@@ -95,8 +94,7 @@ def _row(dataset: str, epsilon: int) -> Row:
 
 def _bags(said: Parameters, epsilon: int) -> Row:
     log = math.log(4 / said.delta)
-    promise = Theorem1(said.rows, said.label_range, said.residual_ms)
-    theorem = promise.max_bags(epsilon, said.delta)
+    theorem, why = theorem1_bags(said.rows, said.label_range, said.residual_ms, epsilon, said.delta)
     law = SketchProfile(
         DatasetBounds(said.rows, said.label_range), floor=said.residual_ms * said.rows
     )
@@ -108,7 +106,7 @@ def _bags(said: Parameters, epsilon: int) -> Row:
         "random_projection": random_projection_max_bags(
             said.singular_value_ss, said.row_norm, epsilon, said.delta
         ),
-        "theorem": int(theorem.value or 0),
-        "theorem_reason": theorem.reason,
+        "theorem": theorem,
+        "theorem_reason": why,
         "exact_worst_case": int(calibrate(law, "bags", epsilon, said.delta)),
     }

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from labeldp import LinearRegressor, forecast, plan
-from labeldp.accounting.theorems import Theorem1
 from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.cells import Cell
@@ -23,6 +22,7 @@ from labeldp_paper.experiments.result import Result, Row, Table, spread
 from labeldp_paper.experiments.run import Data, Run
 from labeldp_paper.experiments.today import MECHANISMS, released
 from labeldp_paper.experiments.truth import FERTILITY, FLIGHTS, HOUSEHOLD_WAGES, RealTable, Truth
+from labeldp_paper.theory.earlier import theorem1_bags
 
 NAME = "real-data"
 DELTA = 1e-6
@@ -133,18 +133,16 @@ def _also(data: Data, mechanism: str, epsilon: float, releases: int) -> Row:
 
 
 def _by_paper(run: Run, table: RealTable, truth: Truth, epsilon: float) -> Row:
-    promise = Theorem1(truth.rows, table.label_range, truth.residual_ms)
-    answer = promise.max_bags(epsilon, DELTA)
-    bags = int(answer.value or 0)
+    bags, why = theorem1_bags(truth.rows, table.label_range, truth.residual_ms, epsilon, DELTA)
     row: Row = {
         "accountant": "paper",
         "bags": bags,
-        "reason": answer.reason,
+        "reason": why,
         "residual_ms": truth.residual_ms,
         "mse": None,
     }
     if bags <= truth.rank:
-        return {**row, "reason": answer.reason or f"{bags:,} bags for {truth.rank} columns"}
+        return {**row, "reason": why or f"{bags:,} bags for {truth.rank} columns"}
     triangle = np.eye(truth.rank + 1)  # only rank and residual matter: a rotation is free
     triangle[-1, -1] = np.sqrt(truth.residual_ms * truth.rows)
     random = np.random.default_rng([run.seed, round(1000 * epsilon), 4])

@@ -8,12 +8,12 @@ from functools import partial
 from labeldp import DatasetBounds
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
-from labeldp.accounting.theorems import Theorem1
 from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown
 from labeldp_paper.experiments.run import Run
+from labeldp_paper.theory.earlier import theorem1_bags
 from labeldp_paper.theory.tails import HANSON_WRIGHT
 
 NAME = "table1"
@@ -54,9 +54,7 @@ def _flat(row: Row) -> Row:
 
 def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
     said, printed = PARAMETERS[dataset], TABLE1[dataset][epsilon]
-    promise = Theorem1(said.rows, said.label_range, said.residual_ms)
-    answer = promise.max_bags(epsilon, said.delta)
-    theorem = int(answer.value or 0)
+    theorem, why = theorem1_bags(said.rows, said.label_range, said.residual_ms, epsilon, said.delta)
     floor = said.residual_ms * said.rows
     law = SketchProfile(DatasetBounds(said.rows, said.label_range), floor=floor)
     return {
@@ -65,7 +63,7 @@ def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
         "exact_worst_case": int(calibrate(law, "bags", epsilon, said.delta)),
         "exact": _exact(facts, epsilon, said.delta) if facts else None,
         "disagrees": theorem != printed,
-        "reason": "" if theorem == printed else _reason(dataset, epsilon, theorem, answer.reason),
+        "reason": "" if theorem == printed else _reason(dataset, epsilon, theorem, why),
     }
 
 
@@ -91,10 +89,12 @@ def _reason(dataset: str, epsilon: int, theorem: int, why: str) -> str:
 
 def _halved(epsilon: int) -> int:
     """Criteo's bags by the theorem with half the stated bound."""
-    said = PARAMETERS["criteo"]
-    halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
-    answer = Theorem1(said.rows, halved, said.residual_ms).max_bags(epsilon, said.delta)
-    return int(answer.value or 0)
+    return _criteo_halved(epsilon)[0]
+
+
+def _criteo_halved(epsilon: int) -> tuple[int, str]:
+    said, halved = PARAMETERS["criteo"], (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
+    return theorem1_bags(said.rows, halved, said.residual_ms, epsilon, said.delta)
 
 
 _GLANCE = (
@@ -163,13 +163,11 @@ def _notes(rows: list[Row]) -> tuple[str, ...]:
 
 def _start() -> str:
     """Why the printed column starts where it does."""
-    said = PARAMETERS["criteo"]
-    halved = Theorem1(said.rows, (-CRITEO_BOUND_USED, CRITEO_BOUND_USED), said.residual_ms)
     first = min(TABLE1["criteo"])
-    before, at = (halved.max_bags(epsilon, said.delta) for epsilon in (first - 1, first))
+    (_, before), (at, _) = _criteo_halved(first - 1), _criteo_halved(first)
     return (
         f"With B_Y = {CRITEO_BOUND_USED:g} the condition on n fails at ε = {first - 1} "
-        f"({before.reason}) and holds at ε = {first} ({int(at.value or 0)} bags): there the "
+        f"({before}) and holds at ε = {first} ({at} bags): there the "
         "printed column starts."
     )
 

@@ -5,7 +5,7 @@
     spanned   Appendix D: labels in the column space of the features are not private
     utility   the utility parts of Theorems 1, 2 and 3 with explicit constants
     neural    output and Lipschitz bounds of networks with bounded layers
-    earlier   what an earlier bound allows on the same release
+    earlier   how many bags Theorem 1 and an earlier bound allow on the same release
 
 Nothing here is needed for a release: exact laws (`labeldp.accounting`) and forecasts
 (`labeldp.mechanisms`) are. These are for comparison. Every probability is kept as a
@@ -13,7 +13,11 @@ logarithm; a bound that is not below 1 is called vacuous.
 """
 
 from labeldp_paper.theory.deviation import gaussian_deviation, gaussian_deviation_epsilon
-from labeldp_paper.theory.earlier import random_projection_max_bags, residual_from_singular_value
+from labeldp_paper.theory.earlier import (
+    random_projection_max_bags,
+    residual_from_singular_value,
+    theorem1_bags,
+)
 from labeldp_paper.theory.neural import NeuralClass
 from labeldp_paper.theory.spanned import labels_changed, spanned_gap
 from labeldp_paper.theory.tails import (
@@ -51,6 +55,7 @@ __all__ = [
     "random_projection_max_bags",
     "residual_from_singular_value",
     "spanned_gap",
+    "theorem1_bags",
     "theorem1_utility",
     "theorem2_utility",
     "theorem3_utility",

@@ -1,13 +1,24 @@
-"""Earlier bounds on the same release, for comparison."""
+"""How many bags the paper and an earlier bound allow on the same release, for comparison."""
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
 
-from labeldp.errors import at_least, in_range, positive
+from labeldp.accounting.theorems import Theorem1
+from labeldp.errors import PlanError, at_least, in_range, positive
 
 _DIGITS = 50
+
+
+def theorem1_bags(
+    rows: int, label_range: tuple[float, float], residual_ms: float, epsilon: float, delta: float
+) -> tuple[int, str]:
+    """Theorem 1's most bags, and the reason if it allows none."""
+    try:
+        return Theorem1(rows, label_range, residual_ms).max_bags(epsilon, delta), ""
+    except PlanError as refusal:
+        return 0, str(refusal)
 
 
 def random_projection_max_bags(
