@@ -59,7 +59,7 @@ from labeldp.mechanisms.options import (
 )
 from labeldp.mechanisms.registry import make_request, mechanism_named, option_names, read_claim
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import Certificate, read_about, seal
+from labeldp.release.certificate import read_about, seal
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
 from labeldp.spark.engine import engine_for
@@ -267,7 +267,7 @@ class Plan(MechanismPlan, ReprMixin):
                 debit.done(certificate["seal"])
         if target is not None:
             return Release.load(target, verify=False)
-        return Release(table, self.features, Certificate(certificate), pending.files)
+        return Release(table, self.features, certificate, pending.files)
 
     def scan(self, data: Any, *, label: str | None = None, **table: Any) -> Source:
         """Scan a table with all that the plan knows: its columns and what was said for it.

@@ -579,7 +579,7 @@ def test_certify_writes_what_verify_recomputes(measured: Path) -> None:
     outcome = FloorOutcome(**{name: certificate["floor"][name] for name in names})
     rest = ("numerics", "randomness", "labels", "ledger", "digests", "anyway")
     told = {"about": certificate["about"], "released_at": certificate["released_at"]}
-    again = certify(claim, outcome, **{name: certificate[name] for name in rest}, **told)
+    again = certify(claim, outcome, {name: certificate[name] for name in rest} | told, {})
     assert again == certificate
 
 

@@ -15,7 +15,7 @@ import math
 import platform
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from importlib.metadata import version
@@ -57,15 +57,10 @@ CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 """Values of ε at which a certificate states δ(ε), as multiples of its ε."""
 
 # A guarantee may hold and still protect little; beyond these limits a certificate says so.
-MOST_EXPOSED = 0.1
-"""Limit of δ·rows, the expected number of labels that a failure with probability δ exposes."""
-WEAK_EPSILON = 10.0
-"""Limit of ε: above it the factor e^ε exceeds 22,000."""
-MOST_SUCCESS = 0.95
-"""Limit of the probability that the best attack tells two values apart, from even odds."""
-MOST_FOUND = 0.9
-"""Limit of the true positive rate of the best attack at `FALSE_POSITIVE_RATE`."""
-
+MOST_EXPOSED = 0.1  # of δ·rows, the expected number of labels that a failure exposes
+WEAK_EPSILON = 10.0  # e^10 is 22,000
+MOST_SUCCESS = 0.95  # of the best attack that tells two values apart, from even odds
+MOST_FOUND = 0.9  # of labels, by the best attack at `FALSE_POSITIVE_RATE`
 
 ABOUT = (
     "name", "curator", "contact", "purpose", "region", "licence", "date", "why_label_range",
@@ -105,9 +100,8 @@ class AddedError:
     added_rms: float | None = None
     """Its expectation in label units; None if it depends on a residual that was not measured."""
     added_rms_low: float | None = None
-    """Its 5 % quantile over releases; if the residual is unknown, for any residual."""
     added_rms_high: float | None = None
-    """Its 95 % quantile over releases; likewise."""
+    """Its 5 % and 95 % quantiles over releases; if the residual is unknown, for any residual."""
     added_of_range: float | None = None
     """`added_rms` divided by the width of the label range."""
     excess_of_residual: float | None = None
@@ -216,7 +210,7 @@ class Claim(ABC):
                 f"ε = {self.epsilon:g} is above {WEAK_EPSILON:g}: it bounds next to nothing"
             )
         # Whatever ε and δ are called, the curve bounds what the best attack achieves.
-        success, rate = best_guess(curve), self.attack_risk(curve)["true_positive_rate"]
+        success, rate = best_guess(curve, 0.5), self.attack_risk(curve)["true_positive_rate"]
         if success > MOST_SUCCESS or rate > MOST_FOUND:
             weak.append(
                 f"the best attack is nearly certain: it tells two values of a label apart in up to "
@@ -226,9 +220,8 @@ class Claim(ABC):
 
     def attack_risk(self, curve: list[list[float]]) -> dict[str, Any]:
         """Return how often the best attack finds a label, at a small rate of false alarms."""
-        points = [(epsilon, delta) for epsilon, delta in curve]
         secret = ("one label", "it") if self.person is None else ("one person's labels", "them")
-        rate = best_true_positive_rate(points, FALSE_POSITIVE_RATE)
+        rate = best_true_positive_rate(((e, d) for e, d in curve), FALSE_POSITIVE_RATE)
         return {
             "false_positive_rate": FALSE_POSITIVE_RATE,
             "true_positive_rate": rate,
@@ -238,16 +231,20 @@ class Claim(ABC):
         }
 
 
-def best_guess(curve: Sequence[Sequence[float]]) -> float:
-    """Return the probability that the best attack names the right one of two values.
+def best_guess(curve: Iterable[Sequence[float]], prior: float) -> float:
+    """Return how often the best guess between two values is right, for this prior of one.
 
-    The odds are even before the release. Every point of the curve bounds the probability by
-    (e^ε + δ)/(e^ε + 1): it is (P[say D | D] + P[say D' | D'])/2, and (ε, δ) in either direction
-    bounds one term by the other. The form below does not overflow for large ε.
+    A test with false alarms f and hits t is right with p·t + (1−p)(1−f), which is largest in a
+    corner of what a point of the curve allows: both bounds met, or an answer that
+    hardly ever changes.
     """
-    return min(
-        (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)) for epsilon, delta in curve
-    )
+    bounds = []
+    for epsilon, delta in curve:
+        met = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # f, and 1 − t
+        cautious = prior * delta + (1 - prior)  # no false alarm, hits with probability δ
+        bold = prior + (1 - prior) * delta
+        bounds.append(max(1 - met, cautious, bold))
+    return min(bounds)
 
 
 def read_common_fields(document: dict[str, Any]) -> dict[str, Any]:
@@ -281,72 +278,6 @@ class FloorOutcome:
         return cls(**{each.name: floor[each.name] for each in fields(cls)})
 
 
-class Certificate(dict[str, Any]):
-    """The JSON document that states what a release promises; every field is public."""
-
-    @property
-    def mechanism(self) -> str:
-        """Name of the mechanism."""
-        return str(self["mechanism"])
-
-    @property
-    def epsilon(self) -> float:
-        """The privacy budget ε."""
-        return float(self["epsilon"])
-
-    @property
-    def delta(self) -> float:
-        """The privacy budget δ."""
-        return float(self["delta"])
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of the table."""
-        return int(self["rows"])
-
-    @property
-    def bags(self) -> int:
-        """Number of aggregates drawn."""
-        return int(self["bags"])
-
-    @property
-    def label(self) -> str:
-        """Name of the private column."""
-        return str(self["labels"]["column"])
-
-    @property
-    def label_range(self) -> tuple[float, float]:
-        """Public bounds of the labels."""
-        low, high = self["label_range"]
-        return float(low), float(high)
-
-    @property
-    def unit(self) -> str:
-        """Unit of privacy, in words."""
-        return str(self["unit"])
-
-    @property
-    def mu(self) -> float | None:
-        """μ if the release is a Gaussian mechanism; else None."""
-        mu = self["mu"]
-        return None if mu is None else float(mu)
-
-    @property
-    def attack(self) -> str:
-        """Success of the best attack, in words."""
-        return str(self["attack_risk"]["in_words"])
-
-    @property
-    def weak(self) -> tuple[str, ...]:
-        """Reasons why the guarantee protects little; empty if it protects."""
-        return tuple(map(str, self["weak"]))
-
-    @property
-    def private(self) -> bool:
-        """False if random numbers came from a seed, for a test or an experiment."""
-        return bool(self["randomness"]["private"])
-
-
 def seal(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document with the digest of all other fields, added or renewed."""
     body = {name: value for name, value in document.items() if name != "seal"}
@@ -376,7 +307,12 @@ def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[st
     }
 
 
-def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> dict[str, Any]:
+def certify(
+    claim: Claim,
+    outcome: FloorOutcome | None,
+    run_fields: Mapping[str, Any],
+    last_fields: Mapping[str, Any],
+) -> dict[str, Any]:
     """Return the sealed certificate of a run; refuse a claim that does not hold.
 
     `outcome` is None for a mechanism without a floor.
@@ -396,7 +332,7 @@ def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> di
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
-    return seal(claimed | run_fields | {"software": software})
+    return seal({**claimed, **run_fields, "software": software, **last_fields})
 
 
 def randomness_fields(private: bool) -> dict[str, Any]:

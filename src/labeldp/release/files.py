@@ -34,7 +34,7 @@ from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.features.notes import foreign_notes
 from labeldp.io_util import check_regular_file, json_digest, path_problem, read_json
 from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanisms
-from labeldp.release.certificate import Certificate, read_about, seal
+from labeldp.release.certificate import read_about, seal
 from labeldp.release.label_model import LabelModel, SketchedLabels
 from labeldp.release.pending import (
     AGGREGATES,
@@ -77,13 +77,9 @@ class Release(ReprMixin):
     table: pa.Table | StoredTable
     """Design columns in the order of the feature map if they were aggregated, then the labels."""
     features: FeatureMap
-    certificate: Certificate
-    """A dictionary is converted."""
+    certificate: dict[str, Any]
     files: Mapping[str, pa.Table] = field(default_factory=dict)
     """Further public tables, by their names in the certificate's `digests`."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "certificate", Certificate(self.certificate))
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         names = ("mechanism", "epsilon", "delta", "rows", "bags", "bag_size", "label_range")
@@ -156,11 +152,12 @@ class Release(ReprMixin):
                 f"{self.certificate['mechanism']} publishes aggregates, of which no single row has "
                 "a label; a training frame is made of a release of noisy-rows"
             )
-        pd = _pandas()
-        rows = labelled_rows(self, table_rows(self, data))
-        index = pd.Index(column_numbers(self.table.column(ROW)), name=ROW)
-        frame = _raw_frame(self.features, (batch for batch, _ in rows)).set_index(index)
-        return frame, pd.Series(self.labels, index, name=self.certificate["labels"]["column"])
+        batches = (batch for batch, _ in labelled_rows(self, table_rows(self, data)))
+        frame = self._raw_frame(batches)
+        frame.index = column_numbers(self.table.column(ROW))
+        frame.index.name = ROW
+        labels = pa.array(self.labels).to_pandas().set_axis(frame.index)
+        return frame, labels.rename(self.certificate["labels"]["column"])
 
     def feature_frame(self, rows: Any) -> pd.DataFrame:
         """Return rows of any table in the form of X of `training_frame`, to predict them.
@@ -175,9 +172,18 @@ class Release(ReprMixin):
         DataFrame
             The feature columns, in the same form.
         """
-        _pandas()
         source = rows if isinstance(rows, Source) else scan(rows, **self.features.reading)
-        return _raw_frame(self.features, source.feature_batches(self.features.columns))
+        return self._raw_frame(source.feature_batches(self.features.columns))
+
+    def _raw_frame(self, batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
+        """Return raw feature columns as a frame."""
+        parts = [raw_columns(self.features, batch) for batch in batches]
+        table = pa.Table.from_batches(parts, raw_schema(self.features))
+        try:
+            frame: pd.DataFrame = table.to_pandas()
+        except ModuleNotFoundError:
+            raise MissingExtraError("a training frame", "interop") from None
+        return frame
 
     @property
     def design(self) -> NDArray[np.float64]:
@@ -273,11 +279,15 @@ class Release(ReprMixin):
         table = StoredTable.open(folder / AGGREGATES)
         if not table.schema.names or not pa.types.is_float64(table.schema.types[-1]):
             raise ReleaseError(f"{folder / AGGREGATES} does not end with a column of labels")
+        digests = certificate.get("digests")
         files = {
             name: StoredTable.open(folder / file_name(name)).dense()
-            for name in _further_tables(certificate)
+            for name in (digests if isinstance(digests, dict) else ())
+            if name not in ("aggregates", "features", "feature_sums")
+            and digests[name] is not None
+            and re.fullmatch("[a-z_]+", name)
         }
-        release = cls(table, features, Certificate(certificate), files)
+        release = cls(table, features, certificate, files)
         problems = verify and (form_problems(folder, release) or content_problems(folder, release))
         if problems:
             raise ReleaseError(
@@ -294,18 +304,6 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ReleaseError(f"{path} holds no JSON object; restore the original file")
     return document
-
-
-def _further_tables(certificate: dict[str, Any]) -> list[str]:
-    """Return the names of tables beside the aggregates, from the digests of a certificate."""
-    digests = certificate.get("digests")
-    return [
-        name
-        for name, digest in (digests.items() if isinstance(digests, dict) else ())
-        if digest is not None
-        and name not in ("aggregates", "features", "feature_sums")
-        and re.fullmatch("[a-z_]+", name)
-    ]
 
 
 def labelled_rows(
@@ -356,21 +354,6 @@ def table_rows(release: Release, data: Any) -> Source | None:
     return public_rows(release, data)
 
 
-def _raw_frame(features: FeatureMap, batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
-    """Return raw feature columns as a frame."""
-    parts = [raw_columns(features, batch) for batch in batches]
-    frame: pd.DataFrame = pa.Table.from_batches(parts, raw_schema(features)).to_pandas()
-    return frame
-
-
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ModuleNotFoundError:
-        raise MissingExtraError("a training frame", "interop") from None
-    return pd
-
-
 def form_problems(folder: Path, release: Release) -> list[str]:
     """Return why these files do not have the form of a release; no value of a table is read.
 
@@ -379,7 +362,7 @@ def form_problems(folder: Path, release: Release) -> list[str]:
     return (
         schema_problems(release.certificate)
         or [*_file_problems(folder, release.certificate), *_column_problems(release)]
-        or [*_count_problems(release), *_layout_problems(folder, release)]
+        or [*_count_problems(release), *_written_problems(folder, release)]
     )
 
 
@@ -397,15 +380,6 @@ def content_problems(folder: Path, release: Release) -> list[str]:
     return problems
 
 
-def _refusals(check: Callable[[Path], object], *paths: Path) -> Iterator[str]:
-    """Yield why a check refuses some of these files."""
-    for path in paths:
-        try:
-            check(path)
-        except ReleaseError as problem:
-            yield str(problem)
-
-
 def _file_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
     """Check that the folder has the files of the mechanism and no others."""
     tables = mechanism_named(certificate["mechanism"]).table_names
@@ -415,7 +389,15 @@ def _file_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
         yield f"{name} is not part of the release: the certificate says nothing of it"
     if others[_MOST_NAMED:]:
         yield f"{len(others) - _MOST_NAMED} more files are not part of the release"
-    yield from _refusals(check_regular_file, folder / CROISSANT)
+    yield from _refusal(check_regular_file, folder / CROISSANT)
+
+
+def _refusal(check: Callable[[Path], object], path: Path) -> Iterator[str]:
+    """Yield why a check refuses a file, if it does."""
+    try:
+        check(path)
+    except ReleaseError as problem:
+        yield str(problem)
 
 
 def _column_problems(release: Release) -> Iterator[str]:
@@ -433,7 +415,10 @@ def _column_problems(release: Release) -> Iterator[str]:
             yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
             continue
         if not tables[name].schema.equals(expected):
-            columns = ", ".join(map(_column_text, expected))
+            columns = ", ".join(
+                f"{each.name} ({each.type}{'' if each.nullable else ', never missing'})"
+                for each in expected
+            )
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
     label, person = certificate["labels"]["column"], certificate.get("person")
     if label in features:
@@ -443,10 +428,6 @@ def _column_problems(release: Release) -> Iterator[str]:
             f"certificate: person.column {person['column']!r} is the label or a feature in "
             f"{FEATURES}; person ids are neither"
         )
-
-
-def _column_text(field: pa.Field) -> str:
-    return f"{field.name} ({field.type}{'' if field.nullable else ', never missing'})"
 
 
 def _count_problems(release: Release) -> Iterator[str]:
@@ -465,12 +446,11 @@ def _count_problems(release: Release) -> Iterator[str]:
         yield f"{FEATURES}: note {place} is not one that labeldp writes"
 
 
-def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
+def _written_problems(folder: Path, release: Release) -> Iterator[str]:
     """Check that Parquet files are as labeldp writes them, and that signatures can be read."""
-    yield from _refusals(
-        check_form, *(folder / file_name(name) for name in ("aggregates", *release.files))
-    )
-    yield from _refusals(Envelope.of, folder)
+    for name in ("aggregates", *release.files):
+        yield from _refusal(check_form, folder / file_name(name))
+    yield from _refusal(Envelope.of, folder)
 
 
 def _certificate_problems(folder: Path, release: Release) -> Iterator[str]:
@@ -540,7 +520,7 @@ def schema_problems(certificate: Any) -> list[str]:
     problems = list(dict.fromkeys(line for error in errors for line in _schema_lines(error)))
     if problems:
         return problems
-    if not _is_about(certificate["about"]):
+    if certificate["about"] is not None and not _is_about(certificate["about"]):
         problems.append("certificate.about is not as labeldp writes it")
     try:
         if certificate["released_at"] is not None:
@@ -550,10 +530,8 @@ def schema_problems(certificate: Any) -> list[str]:
     return problems
 
 
-def _is_about(about: dict[str, Any] | None) -> bool:
+def _is_about(about: dict[str, Any]) -> bool:
     """Return whether the statements of the curator are as `read_about` returns them."""
-    if about is None:
-        return True
     texts = {name: text for name, text in about.items() if name != "missing" and text is not None}
     try:
         return read_about(texts) == about

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from labeldp.arrow_util import arrow_numbers
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
-from labeldp.release.certificate import Claim, FloorOutcome, certify, seal
+from labeldp.release.certificate import Claim, FloorOutcome, certify
 from labeldp.release.side_files import CROISSANT, croissant_text
 from labeldp.release.tables import METADATA_KEY, WRITING, Digest, table_digest
 
@@ -61,9 +61,8 @@ class PendingRelease:
 
     def certificate(self, digests: Mapping[str, str]) -> dict[str, Any]:
         """Return the certificate, given the digests of all tables: the numbers are written."""
-        run_fields = dict(self.run_fields)
-        run_fields["digests"] = {**run_fields["digests"], **digests}
-        return seal({**certify(self.claim, self.outcome, **run_fields), **self.last_fields})
+        run_fields = {**self.run_fields, "digests": {**self.run_fields["digests"], **digests}}
+        return certify(self.claim, self.outcome, run_fields, self.last_fields)
 
     def collect(self) -> tuple[pa.Table, dict[str, Any]]:
         """Draw into memory; return the aggregates and the certificate."""

@@ -6,10 +6,11 @@ dictionary how many values a byte stands for; metadata and gaps between columns 
 labeldp writes none of these, so `check_form` refuses a file that has one: such a file could show
 other readers other rows than those that `verify` checked, smuggle labels out, or exhaust memory.
 
-The check reads the footer through Arrow, and the header of every page with a small Thrift reader,
-because Arrow does not expose page headers. It reads no value, and accounts for every byte between
-the first column and the end of the file. Writing the table again and comparing bytes would be
-shorter, but the bytes change between versions of pyarrow, so honest releases would be refused.
+The check reads the footer through Arrow, and compares the header of every page with the bytes that
+Arrow writes, because Arrow does not expose page headers. It reads no value, and accounts for every
+byte between the first column and the end of the file. Writing the table again and comparing bytes
+would be shorter, but the bytes change between versions of pyarrow, so honest releases would be
+refused.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -30,7 +31,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_words, numpy_numbers
 from labeldp.data.columns import is_text
@@ -53,6 +53,7 @@ _MOST_NUMBERS = 1 << 25
 """Most numbers of a row group that is read; another program may have written a larger one."""
 _PER_BYTE = 4
 """Most numbers, of 8 bytes each, in one byte of a file: Snappy makes at most 22 bytes of one."""
+
 _ABSENT = (
     "file_path", "dictionary_page_offset", "bloom_filter_offset", "metadata", "is_stats_set",
     "is_geo_stats_set", "has_offset_index", "has_column_index",
@@ -60,8 +61,20 @@ _ABSENT = (
 """Fields of a column in the footer that labeldp never sets."""
 _WIDTHS = {"DOUBLE": 8, "INT64": 8, "INT32": 4, "BOOLEAN": 1}
 """Most bytes of a value; texts may have any number."""
-_HEADER_BYTES = 1 << 8
-"""More than the header of a page takes."""
+_COUNT = rb"([\x80-\xff]{0,4}[\x01-\x7f]|\0)"
+_PAGE_HEADER = re.compile(
+    rb"\x15\0"  # field 1, type: 0, a data page
+    rb"\x15%b\x15%b"  # fields 2 and 3: the size without and with compression
+    rb"\x2c\x15%b"  # field 5, a data page: its field 1, the number of values,
+    rb"\x15\0\x15\x06\x15\x06"  # fields 2 to 4, encodings: PLAIN (0), twice RLE (3)
+    rb"(?:\x1c\0)?\0\0" % (_COUNT, _COUNT, _COUNT)  # field 5, empty statistics; both ends
+)
+"""The header of a page in Thrift's compact protocol, where 5 is an integer and 12 (c) a struct.
+
+The upper half of a field's first byte is the step from the number of the field before. An integer
+is a zigzag varint: twice the value, seven bits a byte, the lowest first.
+"""
+_HEADER_BYTES = 32  # at least the length of such a header
 
 
 @dataclass(frozen=True)
@@ -137,8 +150,8 @@ def _check_dense(path: Path, numbers: int) -> None:
 class Digest:
     """The SHA-256 of a table's names and values, whatever the layout of its file or its metadata.
 
-    The table comes in parts. Each column has a hash of its own, texts have two, and threads hash
-    the columns while the caller writes or reads the next part.
+    The table comes in parts. Each column has a hash of its own, texts have two; threads share the
+    columns.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -146,9 +159,8 @@ class Digest:
         self._columns = [
             [hashlib.sha256() for _ in range(1 + is_text(kind))] for kind in schema.types
         ]
-        self._threads = max(1, min(thread_count(), len(self._columns)))
-        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="labeldp digest")
-        self._pending: list[Future[None]] = []
+        threads = max(1, min(thread_count(), len(self._columns)))
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="labeldp digest")
 
     def __enter__(self) -> Digest:
         return self
@@ -158,28 +170,17 @@ class Digest:
 
     def add(self, part: pa.Table | pa.RecordBatch) -> None:
         """Append rows."""
-        self._finish()
         self._rows += part.num_rows
         self._nulls += sum(column.null_count for column in part.columns)
-        for first in range(self._threads):
-            mine = slice(first, None, self._threads)
-            pairs = zip(self._columns[mine], part.columns[mine], strict=True)
-            self._pending.append(self._pool.submit(_hash_columns, list(pairs)))
+        list(self._pool.map(_hash_column, self._columns, part.columns))
 
     def total(self) -> str:
         """Return the digest of all rows, with the shape, the types and the names of columns."""
-        self._finish()
         shape = [self._rows, self._nulls, *map(str, self._schema.types), *self._schema.names]
         hasher = hashlib.sha256(json.dumps(shape).encode())
         for part in chain.from_iterable(self._columns):
             hasher.update(part.digest())
         return hasher.hexdigest()
-
-    def _finish(self) -> None:
-        """Wait for the threads: the hash of a column takes one part at a time."""
-        for task in self._pending:
-            task.result()
-        self._pending = []
 
 
 def table_digest(table: pa.Table | StoredTable) -> str:
@@ -190,26 +191,19 @@ def table_digest(table: pa.Table | StoredTable) -> str:
         return digest.total()
 
 
-def _hash_columns(pairs: list[tuple[list[Any], pa.ChunkedArray | pa.Array]]) -> None:
-    for hashers, column in pairs:
-        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-            for hasher, values in zip(hashers, _numbers(chunk), strict=True):
-                hasher.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
-
-
-def _numbers(chunk: pa.Array) -> tuple[NDArray[Any], ...]:
-    """Return a column as numbers; texts as their lengths, −1 for null, and all their bytes."""
-    if not is_text(chunk.type):
-        return (numpy_numbers(chunk),)
-    texts = pc.fill_null(chunk, arrow_words([""], chunk.type)[0]).cast(pa.large_binary())
-    lengths = numpy_numbers(pc.binary_length(texts)).copy()
-    lengths[numpy_numbers(chunk.is_null())] = -1
-    # A slice shares its buffers with the whole; Arrow may leave out that of no letters.
-    _, offsets, letters = texts.buffers()
-    if not len(texts) or letters is None:
-        return lengths, np.empty(0, np.uint8)
-    ends = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset)
-    return lengths, np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
+def _hash_column(hashers: Sequence[Any], column: pa.ChunkedArray | pa.Array) -> None:
+    """Hash the numbers of a column, or the lengths of its texts (−1 for null) and their bytes."""
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if is_text(chunk.type):
+            empty = arrow_words([""], pa.large_binary())[0]
+            texts = pc.fill_null(chunk.cast(pa.large_binary()), empty)
+            numbers = numpy_numbers(pc.binary_length(texts)).copy()
+            numbers[numpy_numbers(chunk.is_null())] = -1
+            whole = pa.LargeListArray.from_arrays([0, len(texts)], texts)
+            hashers[1].update(pc.binary_join(whole, empty)[0].as_buffer())
+        else:
+            numbers = numpy_numbers(chunk)
+        hashers[0].update(np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).data)
 
 
 def check_form(path: Path) -> None:
@@ -284,60 +278,24 @@ def _page_problems(
     width, values = _WIDTHS.get(chunk.physical_type), 0
     while place < end:
         file.seek(place)
-        header, length = _read_struct(file.read(_HEADER_BYTES), 0)
-        # PageHeader: 1 type (0 is a data page), 2 and 3 size without and with compression,
-        # 5 DataPageHeader: 1 number of values, 2 to 4 encodings (0 is PLAIN, 3 is RLE),
-        # 5 statistics, which are empty.
-        raw, packed = header.pop(2, -1), header.pop(3, -1)
-        page = header.pop(5, None)
-        if not isinstance(page, dict):
-            page = {}
-        count = page.pop(1, -1)
-        if header != {1: 0} or {5: {}} | page != {2: 0, 3: 3, 4: 3, 5: {}}:
+        header = _PAGE_HEADER.match(file.read(_HEADER_BYTES))
+        if header is None:
             yield "a page has statistics, or another form than ours"
             return
-        if packed < 0 or count < 0:
+        raw, packed, count = (
+            sum((byte & 127) << 7 * k for k, byte in enumerate(number))
+            for number in header.groups()
+        )
+        if raw % 2 or packed % 2 or count % 2:  # negative
             yield "a page has no size"
             return
+        raw, packed, count = raw // 2, packed // 2, count // 2
         levels = optional * (count // 4 + 16)
         if width is not None and not count // 8 <= raw <= width * count + levels:
             yield "a page has more bytes than its values"
         if chunk.compression == "UNCOMPRESSED" and raw != packed:
             yield "a page has other bytes than it says"
-        place += length + packed
+        place += header.end() + packed
         values += count
     if place != end or values != chunk.num_values:
         yield "the pages of a column are not those that its footer counts"
-
-
-def _read_struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """Read a struct of Thrift's compact protocol; return its fields by number, and where it ends.
-
-    Fields are integers (types 4 to 6) and structs (type 12), each numbered relative to the one
-    before. Page headers need no other.
-    """
-    fields: dict[int, Any] = {}
-    number = 0
-    while head := data[at]:  # a byte 0 ends the struct
-        step, kind, at = head >> 4, head & 15, at + 1
-        number += step
-        if step == 0:
-            raise ValueError("a page has fields of another writer")
-        if kind == 12:
-            fields[number], at = _read_struct(data, at)
-        elif kind in (4, 5, 6):
-            fields[number], at = _read_integer(data, at)
-        else:
-            raise ValueError("a page has fields of another writer")
-    return fields, at + 1
-
-
-def _read_integer(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zigzag varint, seven bits a byte with the sign last; return it and where it ends."""
-    value, shift = 0, 0
-    while True:
-        byte, at = data[at], at + 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value >> 1 ^ -(value & 1), at
