@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -30,6 +31,12 @@ _LONGEST_NAME = 220
 _PARTIAL_NAME = re.compile(r"\..+\.partial-(\d+)", re.DOTALL)
 """A hidden name and the id of the process that wrote it."""
 _SMALL_FILE = 1 << 20
+_WRITE_ERRORS = {
+    errno.ENOSPC: "the disk is full; free space and run again",
+    errno.EDQUOT: "the disk is full; free space and run again",
+    errno.EFBIG: "a file would be larger than this process may write; raise the limit (ulimit -f) "
+    "and run again",
+}
 
 written: list[Path] = []
 """Targets written by this process; a command that is stopped reports them."""
@@ -104,32 +111,26 @@ def check_regular_file(path: Path) -> None:
         raise ReleaseError(f"{path} is no ordinary file; restore the original one")
 
 
-def read_json(path: Path, most: int | None = None) -> Any:
+def read_json(path: Path, most: float = math.inf) -> Any:
     """Parse a JSON file of at most `most` bytes; raise a ReleaseError of one line if that fails."""
-    reason = path_problem(path)
-    if reason is not None:
-        raise ReleaseError(f"{path}: {reason}")
+    content = read_small(path, most)
     try:
-        if most is not None and path.stat().st_size > most:
-            raise ValueError(f"it has more than {most:,} bytes")
-        return parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ReleaseError(f"{path} is missing; check the path, or make it again") from None
-    except OSError as problem:
-        raise ReleaseError(f"{path} cannot be read: {problem.strerror}; check the path") from None
+        return parse_json(content.decode())
     except (ValueError, RecursionError) as problem:
         raise ReleaseError(f"{path} cannot be read as JSON: {problem}") from None
 
 
-def read_small(path: Path) -> bytes:
+def read_small(path: Path, most: float = _SMALL_FILE) -> bytes:
     """Return the bytes of a small file, such as a key; raise a ReleaseError if that fails."""
     reason = path_problem(path)
     if reason is not None:
         raise ReleaseError(f"{path}: {reason}")
     try:
-        if path.stat().st_size > _SMALL_FILE:
-            raise ReleaseError(f"{path} has more than {_SMALL_FILE:,} bytes; give another file")
+        if path.stat().st_size > most:
+            raise ReleaseError(f"{path} has more than {most:,} bytes; give another file")
         return path.read_bytes()
+    except FileNotFoundError:
+        raise ReleaseError(f"{path} is missing; check the path, or make it again") from None
     except OSError as problem:
         raise ReleaseError(f"{path} cannot be read: {problem.strerror}; check the path") from None
 
@@ -226,7 +227,8 @@ def _partial(target: Path, create: Callable[[Path], None], private: bool = False
         partial.rename(target)
         _sync(parent)
     except OSError as problem:
-        raise ReleaseError(_write_error(target, problem)) from problem
+        reason = _WRITE_ERRORS.get(problem.errno or 0) or problem.strerror or str(problem)
+        raise ReleaseError(f"{target} was not written: {reason}") from problem
     finally:
         _remove(partial)
 
@@ -285,15 +287,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write_error(target: Path, problem: OSError) -> str:
-    reason = problem.strerror or str(problem)
-    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        reason = "the disk is full; free space and run again"
-    if problem.errno == errno.EFBIG:
-        reason = (
-            "a file would be larger than this process may write; raise the limit (ulimit -f) and "
-            "run again"
-        )
-    return f"{target} was not written: {reason}"

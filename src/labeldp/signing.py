@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
-from labeldp.io_util import check_target, read_small
+from labeldp.io_util import check_target, new_path, read_small
 from labeldp.release.files import Release
 from labeldp.release.side_files import SIGNATURES, Envelope, statement
 from labeldp.verification import verify
@@ -69,19 +69,20 @@ def make_key(path: str | Path, passphrase: str | None = None) -> PublicKey:
     """Write a new private key to `path` (mode 600) and its public key to `path`.pub."""
     serialization, ed25519 = _cryptography()
     private_path, public_path = Path(path), Path(f"{path}.pub")
-    for target in (private_path, public_path):
-        check_target(target)
+    check_target(public_path)  # before the private key is written
     secret = ed25519.Ed25519PrivateKey.generate()
     encryption = (
         serialization.BestAvailableEncryption(passphrase.encode())
         if passphrase
         else serialization.NoEncryption()
     )
-    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    _write(private_path, secret.private_bytes(pem, pkcs8, encryption), 0o600)
-    public = secret.public_key()
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    _write(public_path, public.public_bytes(pem, form), 0o644)
+    pem, public = serialization.Encoding.PEM, secret.public_key()
+    pkcs8 = serialization.PrivateFormat.PKCS8
+    with new_path(private_path, private=True) as partial:
+        partial.write_bytes(secret.private_bytes(pem, pkcs8, encryption))
+    with new_path(public_path) as partial:
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        partial.write_bytes(public.public_bytes(pem, form))
     return PublicKey.of(public, str(public_path))
 
 
@@ -103,7 +104,10 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
     target = folder / SIGNATURES
     draft = folder.parent / f".{folder.name}.{SIGNATURES}.partial-{os.getpid()}"
     try:
-        _write(draft, envelope.text().encode(), 0o644)
+        with draft.open("x", encoding="utf-8") as file:
+            file.write(envelope.text())
+            file.flush()
+            os.fsync(file.fileno())
         draft.replace(target)
     except OSError as problem:
         raise ReleaseError(f"{target} was not written: {problem.strerror}") from None
@@ -113,6 +117,7 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
 
 
 def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
+    """Read a private key that no other user can read."""
     serialization, _ = _cryptography()
     text = read_small(path)
     if b"PUBLIC KEY" in text:
@@ -122,25 +127,16 @@ def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
     try:
         return serialization.load_pem_private_key(text, None)
     except TypeError:  # it has a passphrase
-        pass
+        if passphrase is None:
+            raise InputError(f"{path} has a passphrase; enter it") from None
     except ValueError:
         raise InputError(
             f"{path} does not hold a private key; make one with labeldp keygen"
         ) from None
-    if passphrase is None:
-        raise InputError(f"{path} has a passphrase; enter it")
     try:
         return serialization.load_pem_private_key(text, passphrase().encode())
     except ValueError:
         raise InputError(f"wrong passphrase for {path}") from None
-
-
-def _write(path: Path, text: bytes, mode: int) -> None:
-    """Create a file with this mode from the start, so that it is never readable by others."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _cryptography() -> tuple[ModuleType, ModuleType]:

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from labeldp import Ledger, LedgerError, Plan, Release, scan
-from labeldp.ledger import ledger
+from labeldp.ledger.history import Account
 from labeldp.release.pending import CERTIFICATE
 from tests.tables import RANGE
 
@@ -144,13 +144,13 @@ def killed(folder: Path, steps: list[int]) -> Iterator[Callable[[str], int]]:
 def race(folder: Path, count: int) -> list[int]:
     """How runs end that begin together, and take their time between a look and an entry."""
     fresh(folder)
-    total = ledger._check_caps
+    total = Account.epsilon_with
 
     def slowly(*given: Any) -> Any:
         time.sleep(0.1)
         return total(*given)
 
-    ledger._check_caps = slowly
+    Account.epsilon_with = slowly  # type: ignore[method-assign]
     racing = [forked(lambda out=f"out-{k}": run(folder, out)) for k in range(count)]  # type: ignore[misc]
     return [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in racing]
 

@@ -22,7 +22,7 @@ from pyarrow import csv
 import labeldp
 from labeldp import Ledger, LedgerError, scan
 from labeldp.accounting.compose import gaussian_mu
-from labeldp.ledger import fingerprint, ledger as ledger_module
+from labeldp.ledger import fingerprint, history
 from labeldp.ledger.compose import Joint, compose_claims
 from tests.console import labeldp as command
 from tests.plans import plan
@@ -306,7 +306,7 @@ def test_a_table_in_a_ledger_of_an_earlier_version_has_one_cap(
         counts.append(len(claims))
         return compose_claims(claims[:1], [1])
 
-    monkeypatch.setattr(ledger_module, "compose_claims", first_alone)
+    monkeypatch.setattr(history, "compose_claims", first_alone)
     with pytest.raises(LedgerError, match=r"counted together: entry 3 .*entry 5 "):
         release(ledger, "visits", data.slice(5), **VISITS)
     before = sum(entry.kind == "debit" for entry in ledger.entries())

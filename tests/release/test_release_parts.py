@@ -314,7 +314,7 @@ def test_what_is_no_release_is_refused(tmp_path: Path) -> None:
     words = f"{folder / 'certificate.json'} holds no JSON object; restore the original file"
     assert refused(folder) == words
     (folder / "certificate.json").write_text('"' + "x" * ((1 << 24) - 1) + '"')
-    assert "it has more than 16,777,216 bytes" in refused(folder)
+    assert "has more than 16,777,216 bytes" in refused(folder)
     (folder / "certificate.json").write_text('"' + "x" * ((1 << 24) - 2) + '"')
     assert "holds no JSON object" in refused(folder)
     (folder / "NOT_PRIVATE.txt").write_text("x")

@@ -282,9 +282,9 @@ class Release(ReprMixin):
         digests = certificate.get("digests")
         files = {
             name: StoredTable.open(folder / file_name(name)).dense()
-            for name in (digests if isinstance(digests, dict) else ())
+            for name, digest in (digests.items() if isinstance(digests, dict) else ())
             if name not in ("aggregates", "features", "feature_sums")
-            and digests[name] is not None
+            and digest is not None
             and re.fullmatch("[a-z_]+", name)
         }
         release = cls(table, features, certificate, files)

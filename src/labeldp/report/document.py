@@ -11,29 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from labeldp.accounting.privacy_profile import best_true_positive_rate
 from labeldp.errors import ReleaseError
-from labeldp.io_util import read_json
 from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.planning import Plan
-from labeldp.release.certificate import claimed_fields
+from labeldp.release.certificate import ABOUT, best_guess, claimed_fields
 from labeldp.release.files import Release
-from labeldp.release.pending import CERTIFICATE
 from labeldp.release.side_files import SIGNATURES, Envelope
 from labeldp.report import risk
 from labeldp.verification import verify
 
-_ABOUT = (
-    "name",
-    "curator",
-    "contact",
-    "purpose",
-    "region",
-    "licence",
-    "date",
-    "why_label_range",
-    "why_epsilon",
-)
 _KEY_DIGITS = 16
 LIMITS = (
     "whoever holds the labels is trusted: the guarantee is about what was published, not about "
@@ -55,10 +43,16 @@ def release_report(directory: str | Path) -> dict[str, Any]:
     checks = [
         f"this report was made after the release was checked: {verification.summary}",
         f"check it again: {command}; with the public features: {command} --data TABLE",
-        _signatures(folder, command),
+        "no key has signed these files yet; labeldp sign does",
     ]
-    columns = Release.load(folder).features.columns
-    document = report(read_json(folder / CERTIFICATE), columns)
+    if (envelope := Envelope.of(folder)) is not None:
+        keys = [keyid[:_KEY_DIGITS] for keyid, _ in envelope.signatures]
+        checks[-1] = (
+            f"signatures in {SIGNATURES} by {len(keys)} key{'s' * (len(keys) > 1)} "
+            f"({', '.join(keys)}…); whether one is of someone you know: {command} --key PUBLIC_KEY"
+        )
+    release = Release.load(folder, verify=False)
+    document = report(release.certificate, release.features.columns)
     return document | {"release": folder.name, "checked": checks}
 
 
@@ -71,28 +65,18 @@ def plan_report(plan: Plan) -> dict[str, Any]:
     return report(claim, plan.features.columns) | {"release": None, "checked": checks}
 
 
-def _signatures(folder: Path, command: str) -> str:
-    """Say which keys have signed; whose these are, only the reader can know."""
-    envelope = Envelope.of(folder)
-    if envelope is None:
-        return "no key has signed these files yet; labeldp sign does"
-    keys = [keyid[:_KEY_DIGITS] for keyid, _ in envelope.signatures]
-    return (
-        f"signatures in {SIGNATURES} by {len(keys)} key{'s' * (len(keys) > 1)} ({', '.join(keys)}…)"
-        f"; whether one is of someone you know: {command} --key PUBLIC_KEY"
-    )
-
-
 def report(certificate: dict[str, Any], columns: Sequence[str] = ()) -> dict[str, Any]:
     """Return all that follows from the certificate and the names of the public columns."""
     curve = [(float(e), float(d)) for e, d in certificate["curve"]]
     epsilon, delta = certificate["epsilon"], certificate["delta"]
     about, person = certificate.get("about") or {}, certificate.get("person")
-    whose = "one label" if person is None else "all labels of one person"
-    beyond = "Someone with several rows"
+    whose, beyond = "one label", "Someone with several rows"
     if person is not None:
+        whose = "all labels of one person"
         beyond = f"Someone with more than {person['rows']:,} rows, or several persons together"
-    stated = {name.replace("_", " "): about.get(name) for name in _ABOUT}
+    factor = risk.at_most(math.exp(epsilon)) if epsilon < 700 else "an astronomical number of"
+    unless = f", but for a probability of δ = {delta:g} on which this may not hold" if delta else ""
+    stated = {name.replace("_", " "): about.get(name) for name in ABOUT}
     return {
         "title": about.get("name") or "A label-private release",
         "about": [(name, str(text)) for name, text in stated.items() if text],
@@ -102,25 +86,31 @@ def report(certificate: dict[str, Any], columns: Sequence[str] = ()) -> dict[str
         "delta": delta,
         "unit": certificate["unit"],
         "whose": whose,
-        "promise": _promise(epsilon, delta, whose),
+        "promise": (
+            f"Whatever was published would have come out nearly as likely, had {whose} "
+            f"been anything else in the range: no outcome is more than e^ε = {factor} times "
+            f"as likely{unless}. That holds against anyone, whatever they know already and "
+            "whatever they compute."
+        ),
         "weak": list(certificate["weak"]),
         "curve": curve,
         "beliefs": [
             {
                 "before": prior,
                 "after": risk.belief(prior, epsilon),
-                "right": risk.right_guesses(curve, prior),
+                "right": best_guess(curve, prior),
                 "without": max(prior, 1 - prior),
             }
             for prior in risk.PRIORS
         ],
         "exceeded": risk.exceeded(curve, epsilon),
         "attacks": [
-            {"false_alarms": rate, "found": risk.found(curve, rate)} for rate in risk.FALSE_ALARMS
+            {"false_alarms": rate, "found": best_true_positive_rate(curve, rate)}
+            for rate in risk.FALSE_ALARMS
         ],
         "beyond": beyond,
         "groups": [
-            {"rows": group["rows"], "epsilon": group["epsilon"], "delta": group["delta"]}
+            {name: group[name] for name in ("rows", "epsilon", "delta")}
             for group in certificate["groups"]
         ],
         "error": _error(certificate["utility"]),
@@ -154,17 +144,6 @@ def _published(certificate: dict[str, Any], columns: Sequence[str]) -> list[tupl
     return facts
 
 
-def _promise(epsilon: float, delta: float, whose: str) -> str:
-    factor = risk.at_most(math.exp(epsilon)) if epsilon < 700 else "an astronomical number of"
-    rest = f", but for a probability of δ = {delta:g} on which this may not hold" if delta else ""
-    return (
-        f"Whatever was published would have come out nearly as likely, had {whose} "
-        f"been anything else in the range: no outcome is more than e^ε = {factor} times "
-        f"as likely{rest}. "
-        "That holds against anyone, whatever they know already and whatever they compute."
-    )
-
-
 def _error(utility: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what privacy costs a least-squares fit, in label units."""
     rms, low, high = (utility[f"added_rms{end}"] for end in ("", "_low", "_high"))
@@ -185,12 +164,11 @@ def _ledger(entry: dict[str, Any] | None) -> str:
             "no ledger was kept: what other releases of this table have spent is for the curator "
             "to say"
         )
-    spent = risk.at_most(entry["epsilon"], 4)
+    cost = f"ε = {risk.at_most(entry['epsilon'], 4)} at δ = {entry['delta']:g}"
     where = f"entry {entry['entry']} of ledger {entry['ledger']}"
     if entry["releases"] == 1:
-        cost = f"ε = {spent} at δ = {entry['delta']:g}"
         return f"the ledger counts no earlier release: {cost} ({where})"
     return (
-        f"{entry['releases']} releases of this table or of its persons cost ε = {spent} at "
-        f"δ = {entry['delta']:g}, this one included ({where})"
+        f"{entry['releases']} releases of this table or of its persons cost {cost}, "
+        f"this one included ({where})"
     )

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from labeldp.display import format_budget
 from labeldp.report.risk import at_least, at_most
 
 
@@ -30,33 +31,51 @@ def page(document: Mapping[str, Any]) -> str:
 def view(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything that the template shows, as texts, lists of texts and places of marks."""
     kind = "Plan" if document["release"] is None else f"Release {document['release']}"
-    budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
-    exceeded = document["exceeded"]
+    exceeded, beliefs = document["exceeded"], document["beliefs"]
+    changes = "; ".join(
+        f"from {b['before']:.0%} to between {b['after'][0]:.1%} and {b['after'][1]:.1%}"
+        for b in beliefs
+    )
     return {
         **document,
-        "subtitle": f"{kind}: label differential privacy, {budget}",
+        "subtitle": f"{kind}: label differential privacy, "
+        + format_budget(document["epsilon"], document["delta"]),
         "not_stated": ", ".join(document["not_stated"]),
         "exceeded": f"; more in at most {_most(exceeded)} of releases" if exceeded else "",
-        "belief_chart": belief_chart(document["beliefs"]),
+        "belief_chart": {
+            "height": 30 * len(beliefs),
+            # from the least to the largest belief afterwards; places in percent
+            "bars": [
+                {
+                    "label": f"{belief['before']:.0%}",
+                    "y": 14 + 30 * place,
+                    "before": f"{100 * belief['before']:.2f}",
+                    "low": f"{100 * belief['after'][0]:.2f}",
+                    "high": f"{100 * belief['after'][1]:.2f}",
+                }
+                for place, belief in enumerate(beliefs)
+            ],
+            "description": f"What an attacker may come to believe. {changes}",
+        },
         "risk_tables": [
             _table(
                 "Beliefs before and after, and how often the best guess is right",
                 ("before", "after, at least", "after, at most", "right guesses without", "with"),
                 [
                     (
-                        _share(belief["before"]),
+                        f"{100 * belief['before']:g}%",
                         f"{at_least(100 * belief['after'][0])}%",
                         _most(belief["after"][1]),
                         _most(belief["without"]),
                         _most(belief["right"]),
                     )
-                    for belief in document["beliefs"]
+                    for belief in beliefs
                 ],
             ),
             _table(
                 "The best attack",
                 ("false alarms allowed", "found, at most"),
-                [(_share(e["false_alarms"]), _most(e["found"])) for e in document["attacks"]],
+                [(f"{100 * e['false_alarms']:g}%", _most(e["found"])) for e in document["attacks"]],
             ),
             _table(
                 document["beyond"],
@@ -84,39 +103,9 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
     return {"caption": caption, "header": header, "rows": [(row[0], row[1:]) for row in rows]}
 
 
-def _share(value: float) -> str:
-    """Return a probability that is stated."""
-    return f"{100 * value:g}%"
-
-
 def _most(value: float) -> str:
     """Return an upper bound of a probability."""
     return f"{at_most(100 * value)}%"
-
-
-def belief_chart(beliefs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return bars from the least to the largest belief afterwards; places in percent."""
-    bars = []
-    for place, belief in enumerate(beliefs):
-        low, high = belief["after"]
-        bars.append(
-            {
-                "label": f"{belief['before']:.0%}",
-                "y": 14 + 30 * place,
-                "before": f"{100 * belief['before']:.2f}",
-                "low": f"{100 * low:.2f}",
-                "high": f"{100 * high:.2f}",
-            }
-        )
-    changes = "; ".join(
-        f"from {b['before']:.0%} to between {b['after'][0]:.1%} and {b['after'][1]:.1%}"
-        for b in beliefs
-    )
-    return {
-        "height": 30 * len(beliefs),
-        "bars": bars,
-        "description": f"What an attacker may come to believe. {changes}",
-    }
 
 
 def curve_chart(
@@ -138,19 +127,16 @@ def curve_chart(
 
     powers = range(0, 1 - least, max(1, round(-bottom / 5)))
     rows = [(f"{abs(100 * k / bottom):.2f}", f"1e−{k}" if k else "1") for k in powers]
+    # up to six round numbers from 0 to the right end
+    unit = 10.0 ** math.floor(math.log10(right))
+    step = next(unit * k for k in (0.2, 0.5, 1, 2) if right / (unit * k) <= 5)
+    epsilons = [step * k for k in range(int(right / step + 1e-9) + 1)]
     return {
         "points": " ".join(",".join(place(*point)) for point in points),
         "claim": place(*claim),
         "claim_label": f"claimed: ε = {claim[0]:g}",
         "rows": [*rows, *([("100", "0")] if reaches_zero else [])],
-        "columns": [(f"{100 * e / right:.2f}", f"{e:g}") for e in _round_numbers(right)],
+        "columns": [(f"{100 * e / right:.2f}", f"{e:g}") for e in epsilons],
         "description": f"Privacy curve. δ falls from {points[0][1]:.2g} at ε = 0 to "
         f"{claim[1]:.2g} at the claimed ε.",
     }
-
-
-def _round_numbers(high: float) -> list[float]:
-    """Return up to six round numbers from 0 to `high`."""
-    unit = 10.0 ** math.floor(math.log10(high))
-    step = next(unit * k for k in (0.2, 0.5, 1, 2) if high / (unit * k) <= 5)
-    return [step * k for k in range(int(high / step + 1e-9) + 1)]

@@ -1,0 +1,275 @@
+"""Which debits of a ledger count together, and what they cost.
+
+Debits are of one table if they have the same name; if a column of one is a column of the other,
+whatever it is called; or if the tables have as many rows, no column name in common that could show
+a difference, and the label of one is the label or a column of the other. What a debit was found to
+share with earlier ones is written down with it, since the source then had columns that are not
+stored. Tables that share persons are counted together for these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from labeldp.errors import LedgerError, positive, share
+from labeldp.ledger.chain import Entry
+from labeldp.ledger.compose import Joint, compose_claims
+from labeldp.ledger.fingerprint import Fingerprint, PersonIds
+from labeldp.mechanisms.registry import read_claim
+
+
+@dataclass(frozen=True)
+class Cap:
+    """What all releases of a table may cost together: ε at δ."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+        share(delta=self.delta)
+
+
+class Match(NamedTuple):
+    """Why a debit is of the same table."""
+
+    reason: str
+    sure: bool
+    """Whether half of the columns agree: then the ids of persons must, too."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What counts for a table in the ledger: debits of it, and of others with the same persons."""
+
+    dataset: str
+    caps: Mapping[str, Cap]
+    """Of all tables that count, by name: every one of them holds."""
+    tables: Sequence[Sequence[Entry]]
+    """The debits that count, by table: first those of the table itself."""
+    reasons: Mapping[int, str]
+    """Why a debit counts, by its number."""
+
+    @property
+    def cap(self) -> Cap:
+        """Return the cap of the table itself."""
+        return self.caps[self.dataset]
+
+    @property
+    def debits(self) -> list[Entry]:
+        """Return all debits that count, in order."""
+        return sorted((each for table in self.tables for each in table), key=lambda d: d.number)
+
+    @cached_property
+    def total(self) -> Joint | None:
+        """What was spent; None if nothing was."""
+        return self._compose(self.tables) if any(self.tables) else None
+
+    @property
+    def spent(self) -> float:
+        """Return ε of all releases at the cap's δ."""
+        return 0.0 if self.total is None else self.total.epsilon(self.cap.delta)
+
+    def epsilon_with(self, debit: Entry) -> float:
+        """Return ε of all releases and a new one of this table; refuse it beyond a cap."""
+        total = self._compose([[*self.tables[0], debit], *self.tables[1:]])
+        for name, cap in self.caps.items():
+            if not total.delta(cap.epsilon) <= cap.delta:
+                spent = 0.0 if self.total is None else self.total.epsilon(cap.delta)
+                counted = ", ".join(
+                    f"entry {each.number} of {each.dataset!r} ({self.reasons[each.number]})"
+                    for each in self.debits
+                )
+                raise LedgerError(
+                    f"table {name!r} has spent ε = {spent:.4g} of {cap.epsilon:g} at "
+                    f"δ = {cap.delta:g}, and with this release it would be "
+                    f"{total.epsilon(cap.delta):.4g}"
+                    f"{'; counted together: ' * bool(counted)}{counted}; ask for less, or stop"
+                )
+        return total.epsilon(self.cap.delta)
+
+    def _compose(self, tables: Sequence[Sequence[Entry]]) -> Joint:
+        claims = [read_claim(dict(each.document["claim"])) for table in tables for each in table]
+        sizes = [_rows_of_a_person(table) for table in tables for _ in table]
+        return compose_claims(claims, sizes, len(self.caps))
+
+
+def _rows_of_a_person(table: Sequence[Entry]) -> int:
+    """Bound how many rows of a table a person has, by its debits; 1 if none protects persons.
+
+    A claim counts the rows of its release. Others of the same person may be in other releases of
+    the table: rows that this release left out, all of which may be of one person, unless the ids
+    of all rows were counted.
+    """
+    documents = [debit.document for debit in table]
+    most_rows = max(each.get("table", each["claim"])["rows"] for each in documents)
+    sizes = [1]
+    for document in documents:
+        claim = document["claim"]
+        if "person" in claim:
+            counted = (document.get("persons") or {}).get("most_rows")
+            sizes.append(counted or claim["person"]["rows"] + most_rows - claim["rows"])
+    return max(sizes)
+
+
+class History:
+    """All entries of a ledger, and the questions about its debits."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+        self.debits = [entry for entry in entries if entry.kind == "debit"]
+        # The same ids are stored with one debit alone.
+        stored = [each.document["persons"] for each in self.debits if _persons_digest(each)]
+        self.ids = {each["digest"]: PersonIds.from_json(each) for each in stored if "ids" in each}
+
+    def account(
+        self,
+        dataset: str,
+        matches: Mapping[int, Match] | None = None,
+        persons: PersonIds | None = None,
+    ) -> Account:
+        """Return all that counts for a name, and for a table that other debits were matched to."""
+        start = {number: match.reason for number, match in (matches or {}).items()}
+        start |= {each.number: "the same name" for each in self.debits if each.dataset == dataset}
+        reasons = self._whole_tables(start)
+        tables = [[debit for debit in self.debits if debit.number in reasons]]
+        ids = self._ids_of(tables[0]) + ([] if persons is None else [persons])
+        others = [debit for debit in self.debits if debit.number not in reasons]
+        while others:
+            numbers = self._whole_tables({others[0].number: ""})
+            table = [debit for debit in others if debit.number in numbers]
+            others = [debit for debit in others if debit.number not in numbers]
+            if shared := self._in_common(ids, table):
+                tables.append(table)
+                reasons |= {debit.number: f"{shared:,} persons in common" for debit in table}
+        caps = {}
+        for name in [dataset, *(str(debit.dataset) for table in tables for debit in table)]:
+            limits = [
+                each for each in self.entries if each.kind == "limit" and each.dataset == name
+            ]
+            document = [self.entries[0], *limits][-1].document
+            caps[name] = Cap(document["epsilon"], document["delta"])
+        return Account(dataset, caps, tables, reasons)
+
+    def matches(
+        self, table: Fingerprint, label: str, columns_v1: Collection[tuple[str, str]]
+    ) -> dict[int, Match]:
+        """Return the debits whose table is this one, by their numbers."""
+        names, matches = {digest: name for name, digest in table.columns.items()}, {}
+        for debit in self.debits:
+            first_version = "table" not in debit.document
+            stored = debit.document if first_version else debit.document["table"]
+            columns, its_label = stored["columns"], debit.document["label"]
+            if first_version:  # digests are of names and values
+                same = [name for name, digest in columns.items() if (name, digest) in columns_v1]
+                common = [(name, name) for name in same if name in table.columns]
+            else:
+                common = [(names[digest], n) for n, digest in columns.items() if digest in names]
+            sure = False
+            if common:
+                mine, theirs = common[0]
+                other_name = "" if mine == theirs else f", there {theirs!r},"
+                reason = f"column {mine!r}{other_name} has the same values"
+                sure = 2 * len(common) >= len(columns)
+            # Where no column can be compared, names have to do. Labels are never compared.
+            elif (
+                first_version
+                or columns.keys() & table.columns.keys()
+                or stored["rows"] != table.rows
+            ):
+                continue
+            elif its_label == label:
+                reason = f"as many rows and the same label {label!r}"
+            elif its_label in table.names:
+                reason = f"as many rows, and its label {its_label!r} is a column here"
+            elif label in columns:
+                reason = f"as many rows, and the label {label!r} was a feature there"
+            else:
+                continue
+            matches[debit.number] = Match(reason, sure)
+        return matches
+
+    def _whole_tables(self, start: Mapping[int, str], *, by_name: bool = True) -> dict[int, str]:
+        """Return all debits of the tables that some are of, by their numbers, with reasons."""
+        names = {debit.number: debit.dataset for debit in self.debits}
+        links = [
+            (debit.number, number)
+            for debit in self.debits
+            for number, _ in debit.document.get("table", {}).get("same_as", ())
+        ]
+        reached, waiting = dict(start), list(start)
+        while waiting:
+            number = waiting.pop()
+            others = [other for pair in links if number in pair for other in pair]
+            if by_name:
+                others += [other for other, name in names.items() if name == names[number]]
+            for other in others:
+                if other not in reached:
+                    reached[other] = f"the same table as entry {number}"
+                    waiting.append(other)
+        return reached
+
+    def _ids_of(self, table: Iterable[Entry]) -> list[PersonIds]:
+        """Return the ids of persons in the debits of a table, each once."""
+        digests = set(map(_persons_digest, table))
+        return [ids for digest, ids in self.ids.items() if digest in digests]
+
+    def _in_common(self, some: Iterable[PersonIds], table: Iterable[Entry]) -> int:
+        """Return how many of these persons the debits of a table have in common, at least."""
+        others = self._ids_of(table)
+        return max((one.in_common(other) for one in some for other in others), default=0)
+
+    def check_name(
+        self, dataset: str, matches: Mapping[int, Match], persons: PersonIds | None
+    ) -> None:
+        """Refuse a second name of a table that is known: its cap could be another.
+
+        Tables of the same persons may share columns and have names of their own, one for each year.
+        """
+        if dataset in {debit.dataset for debit in self.debits}:
+            return
+        mine = [] if persons is None else [persons]
+        for debit in self.debits:
+            if debit.number in matches and not self._in_common(mine, [debit]):
+                raise LedgerError(
+                    f"the ledger knows this table as {debit.dataset!r} "
+                    f"({matches[debit.number].reason} in entry {debit.number}); name it so "
+                    f"(`dataset={debit.dataset!r}`): what was spent on it counts"
+                )
+
+    def check_ids(
+        self, matches: Mapping[int, Match], persons: PersonIds, digest_v1: str | None
+    ) -> None:
+        """The ids of one table are of the same persons in all releases, or nothing adds up."""
+        sure = {number: match.reason for number, match in matches.items() if match.sure}
+        numbers = self._whole_tables(sure, by_name=False)
+        for debit in self.debits:
+            digest = persons.digest if "table" in debit.document else digest_v1
+            if debit.number in numbers and _persons_digest(debit) not in (None, digest):
+                raise LedgerError(
+                    f"whose rows these are was told otherwise in entry {debit.number}: the ids of "
+                    f"person column {persons.column!r} are others, so that what a person has spent "
+                    "cannot be added up; take the ids and the column of that release"
+                )
+
+    def check_no_persons(self, account: Account, table: Fingerprint) -> None:
+        """Refuse a release without `person` of a table that holds persons of other releases."""
+        if self._ids_of(account.tables[0]):
+            return
+        for column, ids in table.persons.items():
+            for debit in self.debits:
+                if shared := self._in_common([ids], [debit]):
+                    raise LedgerError(
+                        f"column {column!r} holds {shared:,} persons of entry {debit.number} "
+                        f"({debit.dataset!r}); name it as `person`, so that what one of them "
+                        "spends in all tables is counted"
+                    )
+
+
+def _persons_digest(debit: Entry) -> str | None:
+    """Return the digest of the ids of persons; None if the release protects single rows."""
+    persons = debit.document.get("persons")
+    return persons["digest"] if persons else None
