@@ -44,8 +44,6 @@ HEAVY = EXTRAS | {
     "sklearn",
     "scipy.stats",
     "pyarrow.dataset",
-    "numpy.f2py.crackfortran",
-    "numpy.testing._private.utils",
     "labeldp.spark.session",
     "labeldp_paper",
 }
@@ -108,24 +106,6 @@ def test_the_modules_named_here_are_there_to_be_imported(imported: dict[str, set
     ours = {n for n in HEAVY | set().union(*BESIDES.values()) if n.startswith("labeldp")}
     for name in ours | {"flint", "sklearn", "scipy.optimize", "scipy.stats", "pyarrow.dataset"}:
         __import__(name)
-
-
-def test_what_comes_late_comes_when_it_is_used() -> None:
-    program = """
-import sys
-from labeldp.cli.startup import LATE_MODULES, prepare
-prepare()
-import scipy.special, numpy
-assert "numpy.f2py.crackfortran" not in sys.modules
-assert callable(numpy.f2py.get_include) and "numpy.f2py.crackfortran" in sys.modules
-import numpy.testing
-numpy.testing.assert_equal(1, 1)
-before = [sys.modules[name] for name in LATE_MODULES]
-prepare()
-assert [sys.modules[name] for name in LATE_MODULES] == before
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("said", "holds"), [(None, "10"), ("20", "20")])

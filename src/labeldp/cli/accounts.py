@@ -18,10 +18,16 @@ from labeldp.cli.options import (
     parse_settings,
     settings_option,
 )
-from labeldp.cli.output import emit_facts, emit_json, emit_records, emit_table, in_flags
+from labeldp.cli.output import (
+    emit_facts,
+    emit_json,
+    emit_records,
+    emit_table,
+    in_flags,
+    write_text,
+)
 from labeldp.display import format_budget
 from labeldp.errors import InputError
-from labeldp.io_util import new_path
 from labeldp.mechanisms.demonstrations import demonstrations
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import COMMON_ACCOUNT_FIELDS, AccountQuestion
@@ -40,25 +46,29 @@ _MECHANISMS = (
 @option("--label-range", type=(float, float), metavar="LO HI", required=True, help="Label range.")
 @option("--epsilon", type=float, default=1.0, help="Privacy budget ε (default: 1).")
 @option("--delta", type=float, default=1e-6, help="Privacy budget δ (default: 1e-6).")
-@flag("--no-intercept", "centred", flag_value=False, help="The features do not span the constant.")
-@option("--residual-ms", type=float, help="Residual mean square: at least this is left to explain.")
-@option("--bags", type=int, help="Report ε and δ of this number of aggregates, not the largest.")
-@option("--bag-size", type=int, help="Report ε and δ of bags of this size, not the smallest.")
+@flag("--no-intercept", "centred", flag_value=False, help="The features span no constant column.")
+@option("--residual-ms", type=float, help="Least residual mean square, as you promise.")
+@option("--bags", type=int, help="Number of aggregates to report ε and δ for (default: most).")
+@option("--bag-size", type=int, help="Size of bags to report ε and δ for (default: least).")
 @option("--features", type=int, help="Number of independent feature columns.")
 @option("--max-leverage", type=float, help="Largest leverage of the features.")
 @option("--residual-share", type=float, group=_SHAPED, help="Share of the budget for the residual.")
 @option("--noise", metavar="LAW", group=_SHAPED, help="gaussian, radial or auto (default).")
-@option("--person-rows", type=int, group="noisy-rows options", help="Most rows of one person.")
-@option("--leverage-factor", type=float, group=_SAMPLED, help="Leverage over features/bag-size.")
+@option("--person-rows", type=int, group="noisy-rows options", help="Most rows a person has.")
+@option(
+    "--leverage-factor", type=float, group=_SAMPLED, help="Leverage in a bag · bag-size/features."
+)
 @option("--feature-bound", type=float, group=_SAMPLED, help="Largest norm of a row of features.")
-@option("--min-eigenvalue", type=float, group=_SAMPLED, help="Promise about [X|y]: σ_min² / rows.")
+@option(
+    "--min-eigenvalue", type=float, group=_SAMPLED, help="Least σ² of [X|y] per row, as promised."
+)
 @option("--noisy-fraction", type=float, group=_NOISY_BAGS, help="Fraction of rows with noise.")
 @option("--noise-std", type=float, group=_NOISY_BAGS, help="Standard deviation of that noise.")
 @settings_option
 @help_all_option
 @json_option
 def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Show what each accountant allows, from public numbers only; no data are read."""
+    """Show what each accountant allows, computed from public numbers; no data are read."""
     from labeldp.mechanisms.registry import mechanism_named, mechanism_names
 
     numbers = {name: value for name, value in options.items() if value is not None}
@@ -110,8 +120,7 @@ def compose(
         "curve": joint.curve(min(epsilon, joint.sum_of_epsilons)),
     }
     if out is not None:
-        with new_path(out) as partial:
-            partial.write_text(json.dumps(joint.loss().to_json()) + "\n", encoding="utf-8")
+        write_text(out, json.dumps(joint.loss().to_json()) + "\n")
     if as_json:
         emit_json({"releases": [str(each) for each in directories], **document})
         return
@@ -142,7 +151,7 @@ def ledger(
     from labeldp.ledger.ledger import Ledger
 
     if (epsilon is None) != (action == "show"):
-        raise InputError("--epsilon is needed by create and limit, and not taken by show")
+        raise InputError("give --epsilon for create and limit, and leave it out for show")
     if epsilon is None:
         book = Ledger(file)
     elif action == "create":

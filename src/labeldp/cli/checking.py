@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,20 +18,14 @@ from labeldp.cli.options import (
     option,
     release_argument,
 )
-from labeldp.cli.output import emit_facts, emit_json, in_flags, say
-from labeldp.io_util import check_target, new_path
+from labeldp.cli.output import emit_facts, emit_json, in_flags, say, write_text
+from labeldp.io_util import check_target
 
 
 @click.command(cls=Command)
 @release_argument
-@option("--data", metavar="TABLE", help="The table that was released: recheck its features too.")
-@option(
-    "--key",
-    "keys",
-    type=Path,
-    multiple=True,
-    help="A public key that must have signed; may be repeated.",
-)
+@option("--data", metavar="TABLE", help="The table that was released, to check its features too.")
+@option("--key", "keys", type=Path, multiple=True, help="A public key that must have signed.")
 @engine_options
 @help_all_option
 @json_option
@@ -75,13 +68,12 @@ def verify(
 
 @click.command(cls=Command)
 @release_argument
-@option(
-    "--out", type=Path, help="The HTML file to write (default: DIRECTORY.html beside the release)."
-)
+@option("--out", type=Path, help="The HTML file (default: DIRECTORY.html beside the release).")
 @json_option
 def report(directory: Path, out: Path | None, as_json: bool) -> None:
-    """Write a release on a page or two, to read, print and sign."""
+    """Write an HTML report of a release, to read, print and sign."""
     from labeldp.report.document import release_report
+    from labeldp.report.page import page
 
     place = directory.resolve()
     target = out or (None if as_json else place.with_name(f"{place.name}.html"))
@@ -89,19 +81,11 @@ def report(directory: Path, out: Path | None, as_json: bool) -> None:
         check_target(target)
     document = release_report(directory)
     if target is not None:
-        write_report(target, document)
+        write_text(target, page(document))
     if as_json:
         emit_json(document)
     else:
         print(f"{target}: open it in a browser, print it, sign it")
-
-
-def write_report(target: Path, document: dict[str, Any]) -> None:
-    """Write a report as one HTML file."""
-    from labeldp.report.page import page
-
-    with new_path(target) as partial:
-        partial.write_text(page(document), encoding="utf-8")
 
 
 @click.command(cls=Command)
@@ -123,9 +107,8 @@ def describe(directory: Path, kind: str, out: Path | None) -> None:
     text = describe_release(directory, kind)
     if out is None:
         print(text, end="")
-        return
-    with new_path(out) as partial:
-        partial.write_text(text, encoding="utf-8")
+    else:
+        write_text(out, text)
 
 
 @click.command(cls=Command)
@@ -133,7 +116,7 @@ def describe(directory: Path, kind: str, out: Path | None) -> None:
 @option("--passphrase", is_flag=True, help="Ask for a passphrase that locks the key.")
 @json_option
 def keygen(key: Path, passphrase: bool, as_json: bool) -> None:
-    """Make an Ed25519 key to sign releases with, readable by you alone."""
+    """Create an Ed25519 key to sign releases with; only you can read its file."""
     from labeldp.signing import make_key
 
     public = make_key(key, _ask_passphrase(confirm=True) if passphrase else None)
@@ -141,7 +124,7 @@ def keygen(key: Path, passphrase: bool, as_json: bool) -> None:
         emit_json({"key": str(key), "public": public.name, "keyid": public.keyid})
         return
     facts = [
-        ("private key", f"{key}: keep it; whoever has it signs as you"),
+        ("private key", f"{key}: keep it secret; whoever has it can sign as you"),
         ("public key", f"{public.name}: give it to whoever checks your signatures"),
         ("key id", public.keyid),
         ("use it", f"labeldp sign DIRECTORY --key {key}"),
@@ -154,7 +137,7 @@ def keygen(key: Path, passphrase: bool, as_json: bool) -> None:
 @option("--key", type=Path, required=True, help="Your private key, from `labeldp keygen`.")
 @json_option
 def sign(directory: Path, key: Path, as_json: bool) -> None:
-    """Sign all files of a release that verifies; signatures of others stay."""
+    """Sign all files of a release that verifies; other signatures are kept."""
     from labeldp.release.side_files import SIGNATURES
     from labeldp.signing import sign as sign_release
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labeldp.cli.options import Command, json_option, option
-from labeldp.cli.output import emit_facts, emit_json, emit_table, progress
+from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, progress
 from labeldp.errors import in_range, positive
 from labeldp.io_util import check_target
-from labeldp.mechanisms.description import REMARKS, number
+from labeldp.mechanisms.description import number
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source

@@ -10,45 +10,48 @@ import click
 
 from labeldp.cli.options import (
     Command,
+    Decorator,
     argument,
     column_list,
     data_argument,
+    flag,
     help_all_option,
     json_option,
     option,
     text_options,
     together,
 )
-from labeldp.cli.output import draw_pictures, emit_json, note, progress
+from labeldp.cli.output import draw_pictures, emit_json, note, progress, write_text
 from labeldp.errors import DataError, InputError, UnknownColumnError
 from labeldp.io_util import check_target, new_path
+from labeldp.mechanisms.options import make_options
 from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.features.feature_map import FeatureMap
-    from labeldp.learners.models import LinearModel, Model, NetworkModel
+    from labeldp.learners.models import Model, NetworkModel
     from labeldp.release.files import Release
 
 _MOST_COEFFICIENTS = 12
 """Shown without --verbose."""
+_RELEASES = "A release directory, or several of different rows."
 
 
 def _parse_penalty(_ctx: Any, option: click.Parameter, text: str) -> Any:
     try:
         return text if text == "auto" else float(text)
     except ValueError:
-        raise InputError(f"--{option.name} is a number or auto, not {text!r}") from None
+        raise InputError(f"{option.opts[0]} is a number or auto, not {text!r}") from None
+
+
+def _penalty(*declarations: str, **settings: Any) -> Decorator:
+    settings |= {"metavar": "NUMBER|auto", "default": "0", "callback": _parse_penalty}
+    return option(*declarations, **settings)
 
 
 @click.command(cls=Command)
-@argument(
-    "directories",
-    "A release directory, or several of different rows.",
-    type=Path,
-    nargs=-1,
-    required=True,
-)
+@argument("directories", _RELEASES, type=Path, nargs=-1, required=True)
 @option("--out", type=Path, help="Write the model to this new JSON file.")
 @option(
     "--model",
@@ -57,27 +60,21 @@ def _parse_penalty(_ctx: Any, option: click.Parameter, text: str) -> Any:
     default="linear",
     help="Linear model (default) or neural network.",
 )
-@option("--data", metavar="TABLE", help="The released table, where the release names its rows.")
-@option(
-    "--ridge",
-    metavar="NUMBER|auto",
-    default="0",
-    callback=_parse_penalty,
-    help="Ridge penalty in units of rows.",
-)
+@option("--data", metavar="TABLE", help="The released table, if the release holds no features.")
+@_penalty("--ridge", "penalty", help="Ridge penalty in units of rows.")
 @option("--confidence", type=float, default=0.95, help="Level of intervals (default: 0.95).")
 @together(
-    option("--lasso", metavar="NUMBER|auto", default="0", callback=_parse_penalty, help="Penalty."),
+    _penalty("--lasso", help="Lasso penalty; auto chooses it."),
     option("--max-norm", type=float, help="Largest norm of the coefficients (B_r in the paper)."),
     column_list("--columns", help="Regress on these columns only (default: all)."),
     option("--shrink/--no-shrink", default=None, help="Shrink predictions to a posterior mean."),
-    option("--no-clip", is_flag=True, help="Let predictions leave the public label range."),
+    flag("--no-clip", "clip", flag_value=False, help="Let predictions leave the label range."),
     group="Options of --model linear",
 )
 @together(
-    option("--epochs", type=int, default=200, help="Most passes over the bags (default: 200)."),
-    option("--learning-rate", type=float, default=1e-3, help="First step size (default: 0.001)."),
-    option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the first weights."),
+    option("--epochs", type=int, help="Most passes over the bags (default: 200)."),
+    option("--learning-rate", type=float, help="First step size (default: 0.001)."),
+    option("--seed", type=click.IntRange(min=0), help="Seed of the first weights (default: 0)."),
     group="Options of --model neural",
 )
 @option("--summary", type=Path, help="Write a summary to this new .txt, .html or .tex file.")
@@ -103,8 +100,10 @@ def fit(
     **learning: Any,
 ) -> None:
     """Fit a regression on one or several releases; this costs no privacy."""
+    from labeldp.learners.linear import fit_release
+    from labeldp.learners.models import LinearOptions
     from labeldp.learners.summary import Summary, pictures
-    from labeldp.release.files import Release
+    from labeldp.release.files import Release, table_rows
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
@@ -115,15 +114,18 @@ def fit(
     if plots is not None:
         need_matplotlib()
     releases = [Release.load(directory, verify=not no_verify) for directory in directories]
+    one_needs_rows = len(releases) == 1 and releases[0].needs_rows
+    rows = table_rows(releases[0], data) if one_needs_rows else None
     model: Model
     if kind == "neural":
         if summary is not None or plots is not None:
             raise InputError("--summary and --plots are for --model linear; leave them out")
-        model = network = _fit_network(releases, data, learning)
+        model = network = _fit_network(releases, rows, learning)
         text = network.describe(releases[0].bags)
         facts: dict[str, Any] = {"quality": network.quality and asdict(network.quality)}
     else:
-        model = linear = _fit_linear(releases, data, learning)
+        options = make_options(LinearOptions, learning).checked_options()
+        model = linear = fit_release(releases, rows, options)
         table = Summary.of(linear)
         text, facts = table.text(None if verbose else _MOST_COEFFICIENTS), table.to_dict()
     score: dict[str, Any] = dict.fromkeys(("test_mse", "test_r2", "test_constant_mse"))
@@ -132,24 +134,20 @@ def fit(
         note("the score on --test comes from raw labels: for the curator, not for publication")
     if summary is not None:
         forms = {".txt": table.text, ".html": table.to_html, ".tex": table.to_latex}
-        with new_path(summary) as partial:
-            partial.write_text(forms[summary.suffix]() + "\n", encoding="utf-8")
+        write_text(summary, forms[summary.suffix]() + "\n")
     if plots is not None:
         draw_pictures(pictures(linear), plots)
     if out is not None:
         model.save(out)
     if as_json:
         names = ("rule", "clipped_to", "quality", "releases", "base_levels", "notes")
-        emit_json(
-            {
-                "release": ", ".join(map(str, directories)),
-                "model": kind,
-                "coefficients": [asdict(coefficient) for coefficient in model.coefficients],
-                "confidence": learning["confidence"],
-                **{name: facts.get(name) for name in names},
-                **score,
-            }
-        )
+        document = {
+            "release": ", ".join(map(str, directories)),
+            "model": kind,
+            "coefficients": [asdict(coefficient) for coefficient in model.coefficients],
+            "confidence": learning["confidence"],
+        }
+        emit_json(document | {name: facts.get(name) for name in names} | score)
         return
     print(text)
     if test is not None:
@@ -160,29 +158,15 @@ def fit(
         )
 
 
-def _fit_linear(releases: list[Release], data: str | None, learning: dict[str, Any]) -> LinearModel:
-    from labeldp.learners.linear import fit_release
-    from labeldp.learners.models import LinearOptions
-
-    names = ("lasso", "max_norm", "columns", "confidence", "shrink")
-    options = LinearOptions(
-        penalty=learning["ridge"],
-        clip=not learning["no_clip"],
-        **{name: learning[name] for name in names},
-    )
-    rows = None if len(releases) > 1 else _released_rows(releases[0], data)
-    return fit_release(releases, rows, options.checked_options())
-
-
 def _fit_network(
-    releases: list[Release], data: str | None, learning: dict[str, Any]
+    releases: list[Release], rows: Source | None, learning: dict[str, Any]
 ) -> NetworkModel:
     from labeldp.learners.bags import fit_release
     from labeldp.learners.models import NetworkOptions
 
     if len(releases) > 1:
         raise InputError("several releases are for --model linear; give one")
-    for name in ("ridge", "lasso", "columns"):
+    for name in ("penalty", "lasso", "columns"):
         if learning[name]:
             raise InputError(f"`{name}` is for --model linear; leave it out")
     if releases[0].aggregates_features:
@@ -190,22 +174,8 @@ def _fit_network(
             "a network cannot be learnt from aggregated features; fit --model linear, or "
             "release with --mechanism sampled-noisy-wtd-lag"
         )
-    names = ("max_norm", "shrink", "epochs", "learning_rate", "seed")
-    options = {name: learning[name] for name in names} | {"clip": not learning["no_clip"]}
-    rows = _released_rows(releases[0], data)
-    checked = NetworkOptions(**options).checked_options()
-    return fit_release(releases[0], rows, checked, progress)
-
-
-def _released_rows(release: Release, data: str | None) -> Source | None:
-    """Return the table whose rows a release names, if it names any."""
-    from labeldp.release.files import WANTS_TABLE, table_rows
-
-    if release.aggregates_features or not release.needs_rows:
-        return None
-    if data is None:
-        raise InputError(WANTS_TABLE)
-    return table_rows(release, data)
+    options = make_options(NetworkOptions, learning).checked_options()
+    return fit_release(releases[0], rows, options, progress)
 
 
 def _scan_rows(data: str, features: FeatureMap, keep: tuple[str, ...] = (), **more: Any) -> Source:
@@ -234,13 +204,13 @@ def _score(model: Model, releases: list[Release], test: str, label: str) -> dict
     """
     import numpy as np
 
-    source = _scan_rows(
-        test,
-        releases[0].features,
-        label=label,
-        label_range=(-1e150, 1e150),
-        drop_missing_labels=True,
-    )
+    any_range = (-1e150, 1e150)
+    reading: dict[str, Any] = {
+        "label": label,
+        "label_range": any_range,
+        "drop_missing_labels": True,
+    }
+    source = _scan_rows(test, releases[0].features, **reading)
     if any(each.certificate["labels"]["outside_range"] == "clipped" for each in releases):
         lows, highs = zip(*(each.certificate["label_range"] for each in releases), strict=True)
         source = replace(source, label_range=(min(lows), max(highs)), clip=True)
@@ -259,7 +229,7 @@ def _score(model: Model, releases: list[Release], test: str, label: str) -> dict
 @argument("model", "A model from `labeldp fit --out`.", type=Path)
 @data_argument
 @option("--out", type=Path, required=True, help="The new .csv or .parquet file of predictions.")
-@option("--unknown", metavar="RULE", default="base", help="New levels: base, missing or error.")
+@option("--unknown", metavar="RULE", default="base", help="Unseen levels: base, missing or error.")
 @column_list("--keep", help="Columns of DATA to write beside the predictions.")
 @text_options
 @help_all_option

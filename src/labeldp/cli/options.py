@@ -149,10 +149,8 @@ def together(*decorators: Decorator, group: str | None = None) -> Decorator:
 
 # ---- options of several commands
 
-data_argument = argument(
-    "data",
-    "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a directory or a glob.",
-)
+_DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a directory or a glob."
+data_argument = argument("data", _DATA)
 release_argument = argument("directory", "A release directory.", type=Path)
 json_option = option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 help_all_option = option(
@@ -163,13 +161,9 @@ help_all_option = option(
     callback=_show_all_options,
     help="Show all options.",
 )
+_OTHER = "An option of a mechanism of another package."
 settings_option = option(
-    "--option",
-    "-o",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="An option of a mechanism of another package.",
+    "--option", "-o", "settings", metavar="NAME=VALUE", multiple=True, help=_OTHER
 )
 verbose_option = option(
     "--verbose", is_flag=True, group="Output options", help="Show all notes instead of five."
@@ -179,13 +173,13 @@ text_options = together(
         "--delimiter",
         metavar="SIGN",
         callback=lambda _ctx, _option, text: "\t" if text in ("tab", "\\t") else text,
-        help="Field sign, or tab.",
+        help="Sign between fields, or tab.",
     ),
     option("--encoding", metavar="NAME", help="Encoding (default: UTF-8 or cp1252)."),
-    option("--skip-lines", type=int, metavar="N", help="Lines above the header."),
-    option("--skip-footer", type=int, metavar="N", help="Lines below the last row."),
+    option("--skip-lines", type=int, metavar="N", help="Lines to skip above the header."),
+    option("--skip-footer", type=int, metavar="N", help="Lines to skip below the last row."),
     option("--decimal", metavar="SIGN", help="Decimal sign, . or , (default: found by column)."),
-    column_list("--na", help="More texts that mean missing; of one column: age=999."),
+    column_list("--na", help="Texts that mean a missing value; for one column: age=999."),
     option("--date-format", metavar="FORMAT", help="Format of dates, such as %d.%m.%Y."),
     group="Text file options",
 )
@@ -202,7 +196,7 @@ engine_options = together(
         "engine_name",
         type=click.Choice(["local", "spark"]),
         default="local",
-        help="Where data are read (default: local).",
+        help="What reads the data (default: local).",
     ),
     group="Engine options",
 )
@@ -216,13 +210,17 @@ table_options = together(
         "--label-range",
         type=(float, float),
         metavar="LO HI",
-        help="Public range of the labels, chosen without looking at them; needed without --plan.",
+        help="Public range of the labels, chosen without looking at them.",
     ),
     column_options,
     column_list("--features", group=_TABLE, help="Feature columns (default: all but the label)."),
-    option("--person", metavar="COLUMN", group=_TABLE, help="Protect all rows of an id together."),
+    option(
+        "--person", metavar="COLUMN", group=_TABLE, help="Protect all rows with one id together."
+    ),
     flag("--clip", group=_TABLE, help="Clip labels to the range instead of refusing them."),
-    flag("--drop-missing-labels", group=_TABLE, help="Drop rows without a label; this shows them."),
+    flag(
+        "--drop-missing-labels", group=_TABLE, help="Drop rows without a label; this shows which."
+    ),
     text_options,
 )
 SCAN_KEYWORDS = (
@@ -279,23 +277,21 @@ mechanism_options = together(
     ),
     together(
         option("--bag-size", type=int, help="Rows in each bag (default: the best size)."),
-        flag("--over-draw", help="Guarantee over the random draw of the bags."),
-        option("--bag-seed", type=click.IntRange(min=0), help="Draw the same bags again."),
+        flag("--over-draw", help="Give a guarantee that includes the random draw of the bags."),
+        option("--bag-seed", type=click.IntRange(min=0), help="Seed, to draw the same bags again."),
         group="Options of sampled-wtd-flag and sampled-noisy-wtd-lag",
     ),
     flag("--compact", group="wtd-flag options", help="Publish d+1 rows with the same information."),
     together(
         option("--noise", metavar="LAW", help="gaussian, radial (pure ε) or auto (default)."),
-        option("--residual-share", type=float, help="Budget share for the residual (0.05); or 0."),
+        option("--residual-share", type=float, help="Budget share of the residual, 0 for none."),
         option("--shape-ridge", type=float, help="Shape the noise for fits with this ridge."),
         group="shaped-flag options",
     ),
     flag("--with-features", group="noisy-rows options", help="Publish the raw features, too."),
-    option(
-        "--min-eigenvalue",
-        type=float,
+    together(
+        option("--min-eigenvalue", type=float, help="Least σ² of [X|y] per row, as promised."),
         group="sampled-wtd-flag options",
-        help="Promise of Theorem 2 about [X|y], with --accountant paper.",
     ),
     together(
         option("--noise-std", type=float, help="Standard deviation of the noise on labels."),
@@ -309,7 +305,7 @@ plan_options = together(
     option("--epsilon", type=float, help="Privacy budget ε; smaller is more private (default: 1)."),
     option("--delta", type=float, help="Probability that the ε bound fails (default: 1e-6)."),
     mechanism_options,
-    flag("--force", "--anyway", "force", help="Go on where a fit may not beat the labels' mean."),
+    flag("--force", "--anyway", "force", help="Continue if a fit may not beat the mean label."),
     design_options,
     engine_options,
     help_all_option,

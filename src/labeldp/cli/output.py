@@ -22,11 +22,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labeldp.errors import LabelDPWarning
-from labeldp.io_util import new_directory
-from labeldp.mechanisms.description import REMARKS, number
+from labeldp.io_util import new_directory, new_path
+from labeldp.mechanisms.description import number
 from labeldp.pictures import Picture, draw
 
 # ---- answers
+
+REMARKS = "words"
+"""The heading of a column of remarks; it is not shown."""
 
 
 def emit_json(document: Any) -> None:
@@ -97,17 +100,19 @@ def _print(title: str, body: Any) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
-    if console.is_terminal:
+    if not console.is_terminal:  # no word of a wide table is cut in a file
+        needed = console.measure(body, options=console.options.update(max_width=10_000)).minimum
+        console.width = max(console.width, needed)
+    with console.capture() as capture:
         console.print(title, style="bold")
         console.print(body)
-        return
-    # no word of a wide table is cut in a file, and no line is padded
-    needed = console.measure(body, options=console.options.update(max_width=10_000)).minimum
-    console.width = max(console.width, needed)
-    with console.capture() as capture:
-        console.print(title)
-        console.print(body)
     print("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a new text file."""
+    with new_path(file) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def draw_pictures(pictures: Iterable[Picture], folder: Path) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labeldp.cli.checking import write_report
 from labeldp.cli.options import (
     Command,
     column_options,
@@ -27,6 +26,7 @@ from labeldp.cli.options import (
     verbose_option,
 )
 from labeldp.cli.output import (
+    REMARKS,
     draw_pictures,
     emit_facts,
     emit_json,
@@ -35,12 +35,13 @@ from labeldp.cli.output import (
     in_flags,
     note,
     say,
+    write_text,
 )
 from labeldp.display import format_budget
 from labeldp.errors import InputError
-from labeldp.io_util import check_target, new_path
+from labeldp.io_util import check_target
 from labeldp.mechanisms.demonstrations import demonstrations
-from labeldp.mechanisms.description import REMARKS, number
+from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON, Encoding, make_options, names
 from labeldp.pictures import Curve, Picture, need_matplotlib
 from labeldp.profile.page import cells, command, label_facts, page, summary
@@ -78,8 +79,7 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
         answer[name] = [in_flags(text) for text in answer[name]]
     note(answer["label"]["warning"] if "label" in keywords else _NO_LABEL)
     if html is not None:
-        with new_path(html) as partial:
-            partial.write_text(page(answer), encoding="utf-8")
+        write_text(html, page(answer))
     if as_json:
         emit_json(answer)
         return
@@ -153,8 +153,9 @@ def plan(
         planned.save(out)
     if report is not None:
         from labeldp.report.document import plan_report
+        from labeldp.report.page import page as report_page
 
-        write_report(report, plan_report(planned))
+        write_text(report, report_page(plan_report(planned)))
     if curve or plots is not None:
         points = forecast_curve(source, **choices, mechanism=planned.claim.mechanism, engine=engine)
         more["forecast_curve"] = points
@@ -192,19 +193,18 @@ def _show_plan(
         title = f"Mechanisms at this budget; recommended: {comparison[0]['mechanism']}"
         emit_records(title, comparison, columns)
     if planned.bases:
-        header = ["basis", "columns", "privacy adds", "of the range", "kept", REMARKS]
         bases = [
-            [
-                each["basis"],
-                each["columns"],
-                each["added_rms"],
-                f"{each['added_of_range']:.2%}",
-                f"{max(0.0, each['kept']):.1%}",
-                "" if each["allowed"] else "too much",
-            ]
+            {
+                **each,
+                "added_of_range": f"{each['added_of_range']:.2%}",
+                "kept": f"{max(0.0, each['kept']):.1%}",
+                "allowed": "" if each["allowed"] else "too much",
+            }
             for each in planned.bases
         ]
-        emit_table("Bases at this budget, from the poorest", header, bases)
+        columns = {"basis": "basis", "columns": "columns", "added_rms": "privacy adds"}
+        columns |= {"added_of_range": "of the range", "kept": "kept", "allowed": REMARKS}
+        emit_records("Bases at this budget, from the poorest", bases, columns)
     claim, forecast = planned.claim, planned.forecast
     document = claim.to_json()
     rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
@@ -219,15 +219,14 @@ def _show_plan(
         facts.insert(1, ("largest leverage", number(document["max_leverage"])))
     emit_facts("Plan (from public facts; no label was read)", facts)
     emit_facts("Forecast of a least-squares fit", _forecast_facts(planned))
-    stated = {"guess": "guessed", "stated": "stated"}[forecast.residual_source]
-    emit_facts(
-        f"The same for the {stated} residual mean square, {number(forecast.residual_ms)}",
-        [
-            ("mean squared error of the fit", number(forecast.mean_mse, 6)),
-            ("its excess over a fit with all labels", f"{forecast.excess_mean:.3%} on average"),
-            ("", f"{forecast.excess_low:.3%} to {forecast.excess_high:.3%} in 90 % of releases"),
-        ],
-    )
+    source = "guessed" if forecast.residual_source == "guess" else "stated"
+    facts = [
+        ("mean squared error of the fit", number(forecast.mean_mse, 6)),
+        ("its excess over a fit with all labels", f"{forecast.excess_mean:.3%} on average"),
+        ("", f"{forecast.excess_low:.3%} to {forecast.excess_high:.3%} in 90 % of releases"),
+    ]
+    residual = number(forecast.residual_ms)
+    emit_facts(f"The same for the {source} residual mean square, {residual}", facts)
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
     if forecast_curve:
         columns = {"epsilon": "ε", "mechanism": "mechanism", "error": "error", "low": "5 %"}
@@ -241,15 +240,15 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
     forecast, (low, high) = planned.forecast, planned.labels.range
     squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
     mean, least, most = map(math.sqrt, squares)
-    basis = "any labels" if forecast.added_exact else "this residual mean square"
-    of_range = f"{100 * mean / (high - low):.2g}% of the label range"
+    labels = "any labels" if forecast.added_exact else "this residual mean square"
+    error = f"{number(mean)} in a prediction, root mean square"
     kept = f"up to {max(0.0, planned.explained_share_kept):.0%}"
     return [
         (
             "error that privacy adds",
-            f"{number(mean)} in a prediction, root mean square ({of_range})",
+            f"{error} ({100 * mean / (high - low):.2g}% of the label range)",
         ),
-        ("", f"{number(least)} to {number(most)} in 90 % of releases, for {basis}"),
+        ("", f"{number(least)} to {number(most)} in 90 % of releases, for {labels}"),
         ("kept of what features explain", f"{kept}, if they explain half of the label's variance"),
     ]
 
@@ -277,7 +276,7 @@ def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
 @plan_options
 @verbose_option
 @option("--out", type=Path, required=True, help="The release directory to create.")
-@option("--plan", "plan_file", type=Path, help="A plan, instead of the options that it settles.")
+@option("--plan", "plan_file", type=Path, help="A plan file, instead of the options it contains.")
 @option(
     "--ledger",
     "ledger_file",
@@ -286,11 +285,11 @@ def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
     envvar="LABELDP_LEDGER",
     help="Debit the release in this ledger first (default: LABELDP_LEDGER).",
 )
-@option("--dataset", metavar="NAME", help="The name of the table in the ledger.")
+@option("--dataset", metavar="NAME", help="Name of the table in the ledger.")
 @together(
-    option("--about", type=Path, metavar="FILE", help="Facts that only you know, as TOML."),
+    option("--about", type=Path, metavar="FILE", help="TOML file of facts that only you know."),
     option("--again", is_flag=True, help="Release a plan once more; this costs its budget again."),
-    option("--not-private", is_flag=True, help="Allow naive-flag and naive-lag: never private."),
+    option("--not-private", is_flag=True, help="Allow naive-flag and naive-lag, never private."),
     group="Release options",
 )
 @json_option
@@ -341,11 +340,9 @@ def release(
         for name in keywords:
             if name not in (*own, "force", *names(Encoding)):
                 raise InputError(f"`{name}` does not apply to {naive.name}; leave it out")
+        choices = {name: keywords.get(name) for name in own} | {"not_private": not_private}
         encoding = make_options(Encoding, keywords)
-        choices = {name: keywords.get(name) for name in own}
-        warning = demonstration.release(
-            out, source, engine, encoding, not_private=not_private, **choices
-        )
+        warning = demonstration.release(out, source, engine, encoding, **choices)
         note(warning)
         if as_json:
             emit_json({"release": str(out), "certificate": None, "warning": warning})
@@ -381,8 +378,7 @@ def release(
         doubt = f"the probability that they are worse is {quality.worse:.2g}"
     note(
         f"WARNING: the numbers in {out} do not show that predictions beat the mean of the labels: "
-        f"{doubt}; its budget is spent, but think before you publish "
-        "(--force: exit 0 all the same)"
+        f"{doubt}; its budget is spent, but think before you publish (--force: exit with 0)"
     )
     return 0 if keywords.get("force") or planned.force else 1
 

@@ -1,24 +1,19 @@
-"""What a command sets up before NumPy is imported: threads, memory, late modules.
+"""What a command sets up before NumPy is imported: idle threads, and limits of address space.
 
-Two modules that SciPy imports and no command uses are loaded only on use (they cost a third of a
-small command's time), and idle threads of OpenBLAS go to sleep at once. Under a limit of address
-space (`ulimit -v`, batch systems) OpenBLAS waits for ever for memory that it does not get, and
-Arrow reserves a GiB at once; there both are set to need little, and a limit that is too low for
-any table is refused.
+Under such a limit (`ulimit -v`, batch systems) OpenBLAS waits for ever for memory that it does not
+get, and Arrow reserves a GiB at once. There both are set to need little, and a limit that is too
+low for any table is refused.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from contextlib import suppress
-from importlib.util import LazyLoader, find_spec, module_from_spec
 
 from labeldp.errors import InputError
 from labeldp.threads import address_limit_mb
 
-LATE_MODULES = ("numpy.f2py", "numpy.testing")
 _FRUGAL = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "ARROW_IO_THREADS": "2",
@@ -35,24 +30,18 @@ def least_megabytes() -> int:
 
 def prepare() -> None:
     """Set all of this up; settings of the user's environment stay."""
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")  # log₂ of clock ticks; default 26
+    # idle threads of OpenBLAS go to sleep at once; log₂ of clock ticks, default 26
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")
     limit = address_limit_mb()
-    if limit is not None:
-        if limit < least_megabytes():
-            raise InputError(
-                f"out of memory: this process may use {limit:,} MB of addresses (ulimit -v) and "
-                f"needs {least_megabytes():,} MB; raise the limit"
-            )
-        for name, value in _FRUGAL.items():
-            os.environ.setdefault(name, value)
-        with suppress(OSError, AttributeError):  # another C library
-            # glibc reserves 64 MiB of addresses for every thread otherwise
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
-    for name in LATE_MODULES:
-        spec = None if name in sys.modules else find_spec(name)
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-            module = sys.modules[name] = module_from_spec(spec)
-            spec.loader.exec_module(module)
-            parent, _, child = name.rpartition(".")
-            setattr(sys.modules[parent], child, module)
+    if limit is None:
+        return
+    if limit < least_megabytes():
+        raise InputError(
+            f"out of memory: this process may use {limit:,} MB of addresses (ulimit -v) and needs "
+            f"{least_megabytes():,} MB; raise the limit"
+        )
+    for name, value in _FRUGAL.items():
+        os.environ.setdefault(name, value)
+    with suppress(OSError, AttributeError):  # another C library
+        # glibc reserves 64 MiB of addresses for every thread otherwise
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)

@@ -9,8 +9,6 @@ from typing import Any
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""
 Fact = tuple[str, str]
-REMARKS = "words"
-"""The heading of a column of remarks; it is not shown."""
 
 
 @dataclass(frozen=True)

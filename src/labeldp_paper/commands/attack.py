@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labeldp.cli.options import Command, json_option, option
-from labeldp.cli.output import emit_json, emit_table
-from labeldp.mechanisms.description import REMARKS
+from labeldp.cli.output import REMARKS, emit_json, emit_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from labeldp.cli.options import (
     scan_table,
     split_options,
 )
-from labeldp.cli.output import emit_facts, emit_json, emit_table, say
-from labeldp.mechanisms.description import REMARKS, number
+from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, say
+from labeldp.mechanisms.description import number
 
 if TYPE_CHECKING:
     from labeldp_paper.audit import Audit

@@ -11,8 +11,7 @@ import click
 
 from labeldp import InputError
 from labeldp.cli.options import Command, argument, json_option, option
-from labeldp.cli.output import emit_facts, emit_json, emit_table, note, progress
-from labeldp.mechanisms.description import REMARKS
+from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, note, progress
 from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
