@@ -133,17 +133,14 @@ def _folded(text: str) -> str:
 def _yes_or_no(text: str) -> str | None:
     """Return "yes" or "no" if a text is a word for one of them."""
     word = _folded(text)
-    if word not in _OPPOSITES:
-        return None
-    return "yes" if word in _NO_OF else "no"
+    return None if word not in _OPPOSITES else "yes" if word in _NO_OF else "no"
 
 
 def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
-    """Return the levels by their form; those that have none are left out."""
+    """Return the levels by their form; missing, and those that have none, are left out."""
     groups: dict[str, list[str]] = {}
     for level in levels:
-        shape = None if level is None else form(level)
-        if level is not None and shape is not None:
+        if level is not None and (shape := form(level)) is not None:
             groups.setdefault(shape, []).append(level)
     return groups
 
@@ -163,11 +160,8 @@ def _spellings(levels: tuple[str, ...]) -> list[tuple[Form, dict[str, list[str]]
 
 def _spelling_of(text: str, levels: tuple[str, ...]) -> str | None:
     """Return the level of which a text is another spelling, if it is one of a single level."""
-    for form, groups in _spellings(levels):
-        same = groups.get(form(text) or "", [])
-        if len(same) == 1:
-            return same[0]
-    return None
+    groups = (groups.get(form(text) or "", []) for form, groups in _spellings(levels))
+    return next((group[0] for group in groups if len(group) == 1), None)
 
 
 @dataclass(frozen=True)
@@ -296,15 +290,14 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) ->
             return column
     counts = _merge_yes_and_no(name, counts, min_count, notes)
     respelt = Counter(counts)
-    for group in _several(respelt, _spaced):
-        respelt[_spaced(group[0])] = sum([respelt.pop(level) for level in group])
-    for group in _several(respelt, _folded):
-        if len(_folded(group[0])) >= _WORD:
-            proper = _most_frequent(respelt, group)
-            respelt[proper] = sum([respelt.pop(level) for level in group])
+    for form in (_spaced, _folded):
+        for shape, group in _grouped(respelt, form).items():
+            if len(group) > 1 and (form is _spaced or len(shape) >= _WORD):
+                proper = shape if form is _spaced else _most_frequent(respelt, group)
+                respelt[proper] = sum([respelt.pop(level) for level in group])
     kept = {level for level, rows in respelt.items() if rows >= min_count}
     # Of several spellings that stayed apart, the frequent ones count, or one if all are rare.
-    for group in _several(respelt, _folded):
+    for group in _grouped(respelt, _folded).values():
         first = _most_frequent(respelt, group)
         kept -= {level for level in group if _SELDOM * respelt[level] <= respelt[first]}
         if not kept.intersection(group) and sum(respelt[level] for level in group) >= min_count:
@@ -357,7 +350,6 @@ def _join_neighbours(
         if len(run) >= min_count:
             chosen.append(run[(len(run) - 1) // 2])
             run = []
-    chosen.sort()
     while chosen:  # until each has rows enough with those nearest to it
         rows = dict.fromkeys(chosen, 0)
         for number, count in numbers.items():
@@ -399,11 +391,6 @@ def _merge_yes_and_no(name: str, counts: Counts, min_count: int, notes: list[str
     for answer, group in groups.items():
         merged[names[answer]] = sum([merged.pop(level) for level in group])
     return merged
-
-
-def _several(counts: Counts, form: Form) -> list[list[str]]:
-    """Return groups of levels that have the same form."""
-    return [group for group in _grouped(counts, form).values() if len(group) > 1]
 
 
 def _most_frequent(counts: Counts, levels: Iterable[str]) -> str:

@@ -17,19 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import arrow_numbers, numpy_numbers, same_dictionary
-from labeldp.data.columns import (
-    beyond_exact,
-    floats_of,
-    integer_ends,
-    is_narrow,
-    to_float,
-    whole_ends,
-)
+from labeldp.arrow_util import arrow_numbers
+from labeldp.data.columns import beyond_exact, floats_of, integer_ends, to_float, whole_ends
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of, names_of
 from labeldp.features.columns import NumericColumn
-from labeldp.kernels import Kernels, every_integer, kernels_for, positions
+from labeldp.kernels import Kernels, kernels_for
 from labeldp.passes.accumulator import PassRequirements
 
 _MOST_LEVELS = 1_000_000
@@ -97,11 +90,9 @@ class Levels:
     table_rows: int = 0
     counts: Counter[str | None] = field(default_factory=Counter)
     too_many: bool = False
-    _dictionary: pa.Array | None = None
-    _pending: NDArray[np.int64] | None = None
 
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
-        """Count one batch; names are looked up only when the dictionary changes."""
+        """Count one batch."""
         if self.limit < _MOST_LEVELS and not self.too_many:
             # A glance at the first values saves counting most columns of numbers.
             some = array.slice(0, _GLANCE)
@@ -112,30 +103,20 @@ class Levels:
         if self.too_many:
             return
         dictionary, places = codes_of(array)
-        if self._pending is None or not same_dictionary(dictionary, self._dictionary):
-            self.flush()
-            self._dictionary = dictionary
-            self._pending = np.zeros(len(dictionary) + 1, dtype=np.int64)
-        kernels_for(self.table_rows).count(self._pending, places)
+        counts = np.zeros(len(dictionary) + 1, dtype=np.int64)
+        kernels_for(self.table_rows).count(counts, places)
+        used = np.flatnonzero(counts[:-1])
+        names = names_of(dictionary.take(arrow_numbers(used)))
+        for name, count in zip(names, counts[used].tolist(), strict=True):
+            self.counts[name] += count
+        if counts[-1]:
+            self.counts[None] += int(counts[-1])
+        self.too_many |= self.distinct > self.limit
 
     def merge(self, other: Levels) -> None:
         """Add the statistics of other rows."""
-        self.flush()
         self.counts.update(other.counts)
         self.too_many |= other.too_many or self.distinct > self.limit
-
-    def flush(self) -> None:
-        """Bring the counts up to date."""
-        if self._pending is None or self._dictionary is None:
-            return
-        used = np.flatnonzero(self._pending[:-1])
-        names = names_of(self._dictionary.take(arrow_numbers(used)))
-        for name, count in zip(names, self._pending[used].tolist(), strict=True):
-            self.counts[name] += count
-        if self._pending[-1]:
-            self.counts[None] += int(self._pending[-1])
-        self._pending = self._dictionary = None
-        self.too_many |= self.distinct > self.limit
 
     @property
     def distinct(self) -> int:
@@ -154,25 +135,12 @@ class Sums:
 
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
         """Add one batch: sums over at most 2**20 rows of codes below 2**20 fit 64 bits."""
-        if is_narrow(array):  # integers that repeat: each is multiplied once
-            values = numpy_numbers(array)
-            every = np.bincount(positions(values))
-            occurring = np.flatnonzero(every)  # others may be far outside the range of the codes
-            counts = every[occurring]
-            codes = self._codes(every_integer(values.dtype)[occurring].astype(np.float64))
-            self.rows += len(values)
-            self.total += int(np.dot(codes, counts))
-            self.squares += int(np.dot(codes * codes, counts))
-            return
-        codes = self._codes(to_float(array, self.column.name))
+        values = np.empty(len(array))
+        self.column.write_codes(values, to_float(array, self.column.name), Kernels())
+        codes = values[~np.isnan(values)].astype(np.int64)
         self.rows += len(codes)
         self.total += int(codes.sum())
         self.squares += int(np.dot(codes, codes))
-
-    def _codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        codes = np.empty(len(values))
-        self.column.write_codes(codes, values, Kernels())
-        return codes[~np.isnan(codes)].astype(np.int64)
 
     def merge(self, other: Sums) -> None:
         """Add the sums of other rows."""
@@ -197,27 +165,21 @@ class Tails:
         self._bounds = [math.inf, -math.inf]
 
     def add(self, array: pa.Array, first_row: int = 0) -> None:
-        """Take in one batch.
-
-        Integers stay as they are: most are not in a tail, and need not be converted. Those that
-        float64 cannot tell apart are refused, or found to be ids, elsewhere.
-        """
-        if not pa.types.is_integer(array.type):
-            numbers = to_float(array, self.name, first_row)
+        """Take in one batch; integers that float64 cannot tell apart are found out elsewhere."""
+        if pa.types.is_integer(array.type):
+            self._take(floats_of(array))
         else:
-            numbers = floats_of(array) if array.null_count else numpy_numbers(array)
-        for end in (0, 1):
-            self._take(end, numbers)
+            self._take(to_float(array, self.name, first_row))
 
-    def _take(self, end: int, numbers: NDArray[Any]) -> None:
-        bound = self._bounds[end]
-        if numbers.dtype.kind != "f" and math.isfinite(bound):
-            bound = math.floor(bound) if end else math.ceil(bound)  # to compare them as such
-        fresh = numbers[numbers > bound if end else numbers < bound]
-        if len(fresh):
-            self._kept[end].append(fresh.astype(np.float64))
-            if sum(map(len, self._kept[end])) > 2 * self.depth:
-                self._trim(end)
+    def _take(self, *numbers: NDArray[np.float64]) -> None:
+        """Take in numbers, or those for either end."""
+        for end, bound in enumerate(self._bounds):
+            values = numbers[-end]
+            fresh = values[values > bound if end else values < bound]
+            if len(fresh):
+                self._kept[end].append(fresh)
+                if sum(map(len, self._kept[end])) > 2 * self.depth:
+                    self._trim(end)
 
     def _trim(self, end: int) -> NDArray[Any]:
         """Drop what is in no tail and return the rest, from the outermost inwards."""
@@ -233,8 +195,7 @@ class Tails:
 
     def merge(self, other: Tails) -> None:
         """Take in those of other rows."""
-        for end, numbers in enumerate(other.sorted()):
-            self._take(end, numbers)
+        self._take(*other.sorted())
 
     def sorted(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the smallest and the largest numbers, from the outermost inwards."""
@@ -272,8 +233,6 @@ class ColumnStatistics:
                     statistics[name].add(column, first)
 
     def state(self) -> ColumnStatistics:
-        for levels in self.levels.values():
-            levels.flush()
         return self
 
     def merge(self, state: ColumnStatistics) -> None:

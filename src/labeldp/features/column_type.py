@@ -12,7 +12,7 @@ The same rows give the same type in any order, in any format and on any engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from labeldp.data.columns import Column
@@ -59,70 +59,50 @@ _CYCLES = frozenset((
 ))  # fmt: skip
 
 
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(name)]
+Hint = Literal["id", "like an id", "code", "cycle", "person", "names of people"]
 
 
-def _head(name: str) -> str:
-    """Return the last word that is no number: region of `sales region 2`."""
-    words = [word for word in _words(name) if not word.isdigit()]
-    return words[-1] if words else ""
+def name_hints(name: str) -> set[Hint]:
+    """Return what a column's name says of its values, mostly by its last word that is no number.
+
+    "id": only identifiers are named so: userId, E-Mail, id_client; "like an id": they and other
+    things: order_no, respondent; "code": zip, region_code, StoreType; "cycle": month, weekday;
+    "person": it speaks of people: customer_id, not basket_id; "names of people": surname,
+    last_name, customerName; not name.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    last = next((word for word in reversed(words) if not word.isdigit()), "")
+    surely_id = last in _IDS or words[:1] in (["id"], ["uuid"])
+    has_person, has_part = (not names.isdisjoint(words) for names in (_PERSONS, _NAME_PARTS))
+    holds: dict[Hint, bool] = {
+        "id": surely_id,
+        "like an id": surely_id or last in _MAYBE_IDS or last in _PERSONS,
+        "code": last in _CODES,
+        "cycle": last in _CYCLES,
+        "person": has_person,
+        "names of people": ("name" in words and (has_person or has_part))
+        or not {"surname", "lastname", "firstname", "fullname"}.isdisjoint(words),
+    }
+    return {hint for hint, held in holds.items() if held}
 
 
-def surely_id(name: str) -> bool:
-    """Return whether only identifiers are named so: userId, E-Mail, id_client."""
-    return _head(name) in _IDS or _words(name)[:1] in (["id"], ["uuid"])
-
-
-def named_like_an_id(name: str) -> bool:
-    """Return whether a name ends as those of identifiers do: userId, order_no, respondent."""
-    return surely_id(name) or _head(name) in _MAYBE_IDS | _PERSONS
-
-
-def named_like_a_code(name: str) -> bool:
-    """Return whether a name ends as those of codes do: zip, region_code, StoreType."""
-    return _head(name) in _CODES
-
-
-def cyclic(name: str) -> bool:
-    """Return whether a name ends as those of months, weekdays and hours do: they are cyclic."""
-    return _head(name) in _CYCLES
-
-
-def holds_names_of_people(name: str) -> bool:
-    """Return whether a column has people's names: surname, last_name, customerName; not name."""
-    words = set(_words(name))
-    if words & {"surname", "lastname", "firstname", "fullname"}:
-        return True
-    return "name" in words and bool(words & (_NAME_PARTS | _PERSONS))
-
-
-def names_a_person(name: str) -> bool:
-    """Return whether a name speaks of people: customer_id, not basket_id."""
-    return not _PERSONS.isdisjoint(_words(name))
-
-
-def type_statistics(columns: Iterable[Column], rows: int | None, format: str) -> ColumnStatistics:
+def type_statistics(columns: Sequence[Column], rows: int | None, format: str) -> ColumnStatistics:
     """Return what to count of columns to find their types; of undecided ones values and levels.
 
     `rows` is how many the table has, if that is known.
     """
-    columns = list(columns)
     statistics = ColumnStatistics(tuple(c.name for c in columns), format, keep_columns=True)
     for column in columns:
-        name = column.name
-        # Where the number of rows is unknown (Spark), every worker would load numba.
-        levels = Levels(name, table_rows=rows or 0)
-        if column.kind == "categorical":
-            statistics.levels[name] = levels
-            continue
-        maybe_id = column.undecided and not column.wanted
-        check_whole = maybe_id and named_like_an_id(name)
-        statistics.extremes[name] = Extremes(name, maybe_id, check_whole)
-        if column.undecided:
-            hinted = named_like_a_code(name) or named_like_an_id(name)
-            levels.limit = MOST_CODES if hinted else FEW[-1]
-            statistics.levels[name] = levels
+        name, hints = column.name, name_hints(column.name)
+        if column.kind != "categorical":
+            maybe_id = column.undecided and not column.wanted
+            statistics.extremes[name] = Extremes(name, maybe_id, maybe_id and "like an id" in hints)
+        if column.kind == "categorical" or column.undecided:
+            # Where the number of rows is unknown (Spark), every worker would load numba.
+            statistics.levels[name] = Levels(name, table_rows=rows or 0)
+            if column.kind != "categorical":
+                hinted = "code" in hints or "like an id" in hints
+                statistics.levels[name].limit = MOST_CODES if hinted else FEW[-1]
     return statistics
 
 
@@ -137,62 +117,61 @@ def infer_column_type(
     column: Column, extremes: Extremes | None, levels: Levels | None, min_count: int
 ) -> ColumnType:
     """Return the type of a column: what the user declared, or else what it looks like."""
-    name = column.name
-    if column.kind == "categorical" and levels is not None:
-        distinct, filled = levels.distinct, levels.counts.total() - levels.counts[None]
-        several = distinct > FEW[-1]
-        if column.declared or column.wanted:
-            return ColumnType("category", f"{distinct} levels")
-        if levels.too_many:
-            return ColumnType("id", f"more than {levels.limit:,} different texts")
-        # A column in which nearly every text is different tells who a row is.
-        if filled >= FEWEST and distinct >= UNIQUE * filled:
-            return ColumnType("id", "nearly every text is different")
-        if several and surely_id(name) and 2 * distinct * min_count > filled:
-            return ColumnType("id", "named like an id")
-        if several and holds_names_of_people(name):
-            return ColumnType("id", "names of people")
-        return ColumnType("category", f"{distinct} levels")
+    hints = name_hints(column.name)
     if column.undecided and extremes is not None and levels is not None:
-        category = _why_category(column, extremes, levels, min_count)
-        if category is not None:
-            return ColumnType("category", category)
-        identifier = None if column.wanted else _why_id(name, extremes, levels)
-        if identifier is not None:
-            return ColumnType("id", identifier)
-    return ColumnType("number", "numbers")
+        return _type_of_numbers(column, hints, extremes, levels, min_count)
+    if column.kind != "categorical" or levels is None:
+        return ColumnType("number", "numbers")
+    distinct, filled = levels.distinct, levels.counts.total() - levels.counts[None]
+    several, why = distinct > FEW[-1], None
+    if not (column.declared or column.wanted):
+        if levels.too_many:
+            why = f"more than {levels.limit:,} different texts"
+        # A column in which nearly every text is different tells who a row is.
+        elif filled >= FEWEST and distinct >= UNIQUE * filled:
+            why = "nearly every text is different"
+        elif several and "id" in hints and 2 * distinct * min_count > filled:
+            why = "named like an id"
+        elif several and "names of people" in hints:
+            why = "names of people"
+    return ColumnType("id", why) if why else ColumnType("category", f"{distinct} levels")
 
 
-def _why_category(column: Column, extremes: Extremes, levels: Levels, min_count: int) -> str | None:
-    """Return why numbers are a category: few, or named like codes or ids and often repeated."""
-    counts, distinct, name = levels.counts, levels.distinct, column.name
-    if levels.too_many or distinct < FEW[0]:
-        return None
-    whole = all(level is None or level.lstrip("-").isdigit() for level in counts)
-    why = f"{distinct} integer values"
-    if distinct in FEW:
-        # pandas has integers with gaps as floats, but quantities too.
-        integers = column.kind == "integer" or (whole and counts.total() >= _ENOUGH)
-        # Unless values are so rare that no two would have a column.
-        return why if integers and merge_levels(name, counts, min_count, []).size > 1 else None
-    if whole and surely_id(name) and 2 * distinct * min_count <= extremes.numbers:
-        return f"{why}, named like an id but often repeated"
-    frequent = sum(n for level, n in counts.items() if level is not None and n >= min_count)
-    if whole and named_like_a_code(name) and 2 * frequent >= extremes.numbers:
-        return f"{why}, named like a code"
-    return None
+def _type_of_numbers(
+    column: Column, hints: set[Hint], extremes: Extremes, levels: Levels, min_count: int
+) -> ColumnType:
+    """Return the type of undecided numbers.
 
-
-def _why_id(name: str, extremes: Extremes, levels: Levels) -> str | None:
-    """Return why whole numbers are ids; None where they are not."""
+    They are a category if they are few, or named like codes or ids and often repeated; whole
+    numbers that are named like ids and seldom repeated are ids.
+    """
+    counts, distinct, numbers = levels.counts, levels.distinct, extremes.numbers
+    if not levels.too_many and distinct >= FEW[0]:
+        whole = all(level is None or level.lstrip("-").isdigit() for level in counts)
+        frequent = sum(n for level, n in counts.items() if level is not None and n >= min_count)
+        why = f"{distinct} integer values"
+        if distinct in FEW:
+            # pandas has integers with gaps as floats, but quantities too.
+            integers = column.kind == "integer" or (whole and counts.total() >= _ENOUGH)
+            # Unless values are so rare that no two would have a column.
+            if integers and merge_levels(column.name, counts, min_count, []).size > 1:
+                return ColumnType("category", why)
+        elif whole and "id" in hints and 2 * distinct * min_count <= numbers:
+            return ColumnType("category", f"{why}, named like an id but often repeated")
+        elif whole and "code" in hints and 2 * frequent >= numbers:
+            return ColumnType("category", f"{why}, named like a code")
+    if column.wanted:
+        return ColumnType("number", "numbers")
     if not extremes.exact:
-        return "integers beyond 2**53"
-    if extremes.numbers < FEWEST or not extremes.whole or not named_like_an_id(name):
-        return None
-    if surely_id(name):
-        return "named like an id" if levels.too_many or levels.distinct > FEW[-1] else None
-    if levels.too_many:  # many, which number the rows if they fill their range
-        width = extremes.high - extremes.low + 1
-        return "numbers the rows" if UNIQUE <= width / extremes.numbers <= _SAMPLED else None
-    unique = levels.distinct >= UNIQUE * extremes.numbers
-    return "named like an id, nearly every number is different" if unique else None
+        return ColumnType("id", "integers beyond 2**53")
+    if "like an id" in hints and numbers >= FEWEST and extremes.whole:
+        if "id" in hints:
+            if levels.too_many or distinct > FEW[-1]:
+                return ColumnType("id", "named like an id")
+        elif not levels.too_many:
+            if distinct >= UNIQUE * numbers:
+                return ColumnType("id", "named like an id, nearly every number is different")
+        # Many, which number the rows if they fill their range.
+        elif UNIQUE <= (extremes.high - extremes.low + 1) / numbers <= _SAMPLED:
+            return ColumnType("id", "numbers the rows")
+    return ColumnType("number", "numbers")

@@ -22,12 +22,8 @@ from labeldp.features.column_type import (
     FEWEST,
     UNIQUE,
     ColumnType,
-    cyclic,
     infer_column_type,
-    named_like_a_code,
-    named_like_an_id,
-    names_a_person,
-    surely_id,
+    name_hints,
     type_statistics,
 )
 
@@ -77,7 +73,6 @@ def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
     statistics = type_statistics(source.columns, table.num_rows, source.reader.format)
     for batch in table.to_batches():
         statistics.add(batch, None, 0)
-    statistics.state()
     return [_describe(column, table[column.name], statistics) for column in source.columns]
 
 
@@ -147,7 +142,7 @@ def _is_scale(name: str, values: pa.ChunkedArray, distinct: int) -> bool:
     ends = pc.min_max(values).as_py()
     if ends["max"] - ends["min"] + 1 != distinct:
         return False
-    return not (named_like_a_code(name) or surely_id(name) or cyclic(name))
+    return name_hints(name).isdisjoint(("code", "id", "cycle"))
 
 
 def _range(values: NDArray[np.float64]) -> Facts:
@@ -261,7 +256,8 @@ def find_persons(table: pa.Table, kinds: Mapping[str, str]) -> list[Facts]:
     """
     persons = []
     for name in table.column_names:
-        kind, named, person = kinds[name], named_like_an_id(name), names_a_person(name)
+        kind, hints = kinds[name], name_hints(name)
+        named, person = "like an id" in hints, "person" in hints
         if kind in ("date", "time", "constant") or not (named or kind in ("id", "text")):
             continue
         if kind == "number" and not pa.types.is_integer(table[name].type):
