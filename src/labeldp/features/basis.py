@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ from labeldp.features.random_fourier import (
     RandomFourierFeatures,
     is_increasing,
 )
-from labeldp.io_util import Check, check_fields, is_count, is_text, list_of
+from labeldp.io_util import Check, check_fields, is_count, is_text, list_of, optional
 from labeldp.kernels import Kernels
 from labeldp.passes.accumulator import PassRequirements, RunPass
 
@@ -112,26 +112,11 @@ class LinearSpline:
         return cls(entry["column"], tuple(entry["knots"]))
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A factor of an interaction: a number, or whether a row has a level (by its code)."""
 
     column: str
     level: int | None = None
-
-    def design_column(self, columns: Columns) -> tuple[DesignColumn, str]:
-        """Return the design column that the factor is, and how it is shown in a product."""
-        column = columns[self.column]
-        if isinstance(column, NumericColumn) != (self.level is None):
-            raise KeyError(self.column)
-        design = column.design_columns[self.level or 0]
-        if isinstance(column, NumericColumn):
-            return design, f"({design.name} - {column.centre * column.step:.6g})"
-        return design, design.name
-
-    def codes(self, codes_of: CodesOf) -> Numbers:
-        codes = codes_of(self.column)
-        return codes if self.level is None else np.asarray(codes == self.level, np.float64)
 
 
 @dataclass(frozen=True)
@@ -147,12 +132,19 @@ class Interaction:
         return frozenset([self.left.column, self.right.column])
 
     def design_columns(self, columns: Columns) -> list[DesignColumn]:
-        left, left_name = self.left.design_column(columns)
-        right, right_name = self.right.design_column(columns)
-        unit = 2.0**self.shift
+        factors, names = list[DesignColumn](), list[str]()
+        for part in (self.left, self.right):
+            column = columns[part.column]
+            if isinstance(column, NumericColumn) != (part.level is None):
+                raise KeyError(part.column)
+            factors.append(column.design_columns[part.level or 0])
+            names.append(factors[-1].name)
+            if isinstance(column, NumericColumn):
+                names[-1] = f"({names[-1]} - {column.centre * column.step:.6g})"
+        (left, right), unit = factors, 2.0**self.shift
         return [
             DesignColumn(
-                f"{left_name} * {right_name}",
+                " * ".join(names),
                 self.owners,
                 left.scale * right.scale * unit,
                 left.slope * right.slope,
@@ -163,23 +155,22 @@ class Interaction:
 
     def write(self, _columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
         """Write the codes of the design column into an array."""
+        parts = [(codes_of(part.column), part.level) for part in (self.left, self.right)]
+        factors = [codes if level is None else codes == level for codes, level in parts]
         column = out[:, 0]
-        np.multiply(self.left.codes(codes_of), self.right.codes(codes_of), out=column)
+        np.multiply(*factors, out=column)
         if self.shift:
-            np.multiply(column, 2.0**-self.shift, out=column)
-            np.rint(column, out=column)
+            np.rint(column * 2.0**-self.shift, out=column)
         column += 0.0  # no -0.0: equal rows must have equal bytes
 
     def to_json(self) -> dict[str, Any]:
-        parts = [[part.column, part.level] for part in (self.left, self.right)]
-        return {"of": parts, "shift": self.shift}
+        return {"of": [list(self.left), list(self.right)], "shift": self.shift}
 
     @classmethod
     def from_json(cls, entry: Any) -> Interaction:
         def is_part(value: Any) -> bool:
-            if not isinstance(value, list) or len(value) != 2:
-                return False
-            return is_text(value[0]) and (value[1] is None or is_count(value[1]))
+            is_pair = isinstance(value, list) and len(value) == 2
+            return is_pair and is_text(value[0]) and optional(is_count)(value[1])
 
         checks: dict[str, Check] = {
             "of": lambda value: list_of(is_part)(value) and len(value) == 2,
@@ -229,9 +220,10 @@ class Basis:
 
 @dataclass(frozen=True)
 class BasisSpec:
-    """Which basis is asked for: how many knots and waves, which pairs of columns."""
+    """Which basis is asked for."""
 
     knots: int = 0
+    """Of every number that is not in `own_knots`."""
     waves: int = 0
     pairs: tuple[Pair, ...] = ()
     all_pairs: bool = False
@@ -239,7 +231,6 @@ class BasisSpec:
     columns: int = PAIR_COLUMNS
     """At most so many for all pairs together."""
     own_knots: tuple[tuple[str, int], ...] = ()
-    """Columns with knots of their own number."""
     argument: str = "interactions"
     """Where the pairs are named."""
 
@@ -259,19 +250,18 @@ class BasisSpec:
                     f"splines+fourier:N or auto"
                 )
             counts[name] = checked_count("basis", name, int(count or DEFAULT_COUNTS[name]))
-        texts, pairs = [text.strip() for text in interactions], list[Pair]()
-        for text in texts:
+        pairs = list[Pair]()
+        for text in interactions:
             left, _, right = (part.strip() for part in text.partition(":"))
-            if text == ALL:
-                continue
-            if not left or not right or left == right:
+            if text.strip() != ALL and (not left or not right or left == right):
                 raise InputError(
-                    f"`interactions` holds {text!r}; write pairs of different columns, age:sex, "
-                    f"or {ALL}"
+                    f"`interactions` holds {text.strip()!r}; write pairs of different columns, "
+                    f"age:sex, or {ALL}"
                 )
             pairs.append((left, right))
+        named = tuple(pair for pair in pairs if pair != (ALL, ""))
         splines, waves = counts.get(SPLINES, 0), counts.get(FOURIER, 0)
-        return cls(splines, waves, tuple(pairs), ALL in texts, columns)
+        return cls(splines, waves, named, len(named) < len(pairs), columns)
 
 
 def checked_count(argument: str, part: str, count: int) -> int:
@@ -288,12 +278,11 @@ def with_basis(
     if not (spec.knots or spec.waves or spec.pairs or spec.all_pairs or spec.own_knots):
         return features
     names = features.columns
-    for name in (name for pair in spec.pairs for name in pair):
-        if name not in names:
-            raise DataError(
-                f"`{spec.argument}` names {name!r}, which is no feature column or a constant one; "
-                "correct it"
-            )
+    for name in {name: None for pair in spec.pairs for name in pair if name not in names}:
+        raise DataError(
+            f"`{spec.argument}` names {name!r}, which is no feature column or a constant one; "
+            "correct it"
+        )
     requested = [(a, b) if names.index(a) < names.index(b) else (b, a) for a, b in spec.pairs]
     every = list[Pair]()
     if spec.all_pairs:  # those first that make fewest design columns
@@ -345,14 +334,13 @@ class BasisCounter:
     """Accumulator of rows by cell of every number and by pair of levels."""
 
     def __init__(self, features: FeatureMap, pairs: Sequence[Pair]) -> None:
-        self._features, self._pairs = features, tuple(pairs)
+        self._features = features
         sizes = {column.name: column.size for column in features.categorical}
         self._lowest, self.cells = dict[str, int](), dict[str, Counts]()
         for column in features.numeric:
-            low, high = (end - column.centre for end in column.ends)
-            self._lowest[column.name] = min(low, column.fill) >> _CELL_BITS
-            highest = max(high, column.fill) >> _CELL_BITS
-            self.cells[column.name] = np.zeros(highest - self._lowest[column.name] + 1, np.int64)
+            codes = [*(end - column.centre for end in column.ends), column.fill]
+            lowest = self._lowest[column.name] = min(codes) >> _CELL_BITS
+            self.cells[column.name] = np.zeros((max(codes) >> _CELL_BITS) - lowest + 1, np.int64)
         self.pairs = {
             (left, right): np.zeros((sizes[left], sizes[right]), np.int64)
             for left, right in pairs
@@ -365,7 +353,7 @@ class BasisCounter:
         return PassRequirements(self._features.columns, self._features, state_bytes=state_bytes)
 
     def new(self) -> BasisCounter:
-        return BasisCounter(self._features, self._pairs)
+        return BasisCounter(self._features, [*self.pairs])
 
     def add(self, rows: Encoded, *_: object) -> None:
         at = 0
@@ -423,9 +411,10 @@ def _products(
     for left, right in product(*sides):
         if together is not None and together[left.level, right.level] < min_count:
             continue
-        reaches = [part.design_column(features.by_name)[0].reach for part in (left, right)]
+        term = Interaction(left, right)
+        reach = term.design_columns(features.by_name)[0].reach - 0.5
         shift = 0  # the smallest that brings the codes of the product within 2**19
-        while math.prod(reaches) / 2**shift + 0.5 > LARGEST_CODE:
+        while reach / 2**shift + 0.5 > LARGEST_CODE:
             shift += 1
-        products.append(Interaction(left, right, shift))
+        products.append(replace(term, shift=shift))
     return products
