@@ -38,11 +38,6 @@ def table(rows: int = ROWS) -> pa.Table:
     )
 
 
-def number_options(share: float | None = None):
-    shares = {} if share is None else {fit.OTHERS: share}
-    return fit._NumberOptions(True, True, True, shares, frozenset())
-
-
 def column(features: FeatureMap, name: str):
     return next(each for each in features.numeric if each.name == name)
 
@@ -71,8 +66,8 @@ def test_few_rows_have_no_tail(rows: int) -> None:
 
 def test_tails_of_any_number_of_rows_take_bounded_memory(monkeypatch) -> None:
     """Unless a share is asked for: the limit is lowered here, so that 4,000 rows exceed it."""
-    assert number_options().beyond("x", 10**12) == 16384
-    assert number_options(0.01).beyond("x", 10**12) == 10**10
+    assert fit.numbers_beyond(None, 10**12) == 16384
+    assert fit.numbers_beyond(0.01, 10**12) == 10**10
     monkeypatch.setattr(fit, "_DEEPEST", 2)
     data = pa.table({"x": [*np.arange(ROWS - 4.0), 1e4, 1e6, 1e8, 1e10]})
     assert column(fit_features(scan(data)), "x").high == 1e6
@@ -87,7 +82,7 @@ def test_shares_are_taken_as_they_are_written() -> None:
         (0.0007, 10_000, 7),
         (0.29, 100, 29),
     ):
-        assert number_options(share).beyond("x", rows) == count
+        assert fit.numbers_beyond(share, rows) == count
 
 
 def test_columns_may_have_shares_of_their_own() -> None:

@@ -57,24 +57,24 @@ class _NumberOptions:
     intercept: bool
     indicators: bool
     standardise: bool
-    shares: Mapping[str, float]
+    shares: Mapping[str, float | None]
     """Of a column's numbers, clipped at either end; under OTHERS for those not named."""
-    log: frozenset[str]
+    log: Sequence[str]
 
-    def beyond(self, name: str, numbers: int) -> int:
-        """Return how many of a column's numbers may lie beyond either end.
-
-        Shares are taken as they are written: 0.3 of ten are three.
-        """
-        share = self.shares.get(name, self.shares.get(OTHERS))
-        asked = DEFAULT_SHARE if share is None else share
-        count = math.floor(Fraction(repr(float(asked))) * numbers)
-        return min(count, _DEEPEST) if share is None else count
+    def share(self, name: str) -> float | None:
+        """Return the share that is asked for of a column, None for the default."""
+        return self.shares.get(name, self.shares.get(OTHERS))
 
     def tails(self, numbers: Mapping[str, int]) -> dict[str, Tails]:
         """Return accumulators of the tails that must be known of columns with so many numbers."""
-        beyond = {name: self.beyond(name, count) for name, count in numbers.items()}
+        beyond = {name: numbers_beyond(self.share(name), count) for name, count in numbers.items()}
         return {name: Tails(name, count + 1) for name, count in beyond.items() if count}
+
+
+def numbers_beyond(share: float | None, numbers: int) -> int:
+    """Return how many numbers may lie beyond either end; 0.3 of ten are three, as it is written."""
+    count = math.floor(Fraction(repr(float(DEFAULT_SHARE if share is None else share))) * numbers)
+    return min(count, _DEEPEST) if share is None else count
 
 
 def fit_features(
@@ -94,35 +94,22 @@ def fit_features(
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
 
-    It takes two passes over the features; three where the number of rows is not known before, and
-    one more for a basis.
-
     Parameters
     ----------
-    source
-        the table.
     min_count
         levels with fewer rows are merged (`merge_levels`); by default the root of the number of
         rows: rare levels have high leverage, which costs privacy.
-    intercept
-        add a constant column; numeric codes are then centred at the mean.
-    indicators
-        add a column "x is missing" for every numeric x with missing values.
-    standardise
-        scale numeric design columns to unit spread.
+    intercept, indicators, standardise
+        add a constant, at which numeric codes are centred; add a column "x is missing" for every
+        numeric x with missing values; scale numeric design columns to unit spread.
     winsor
         numbers beyond the quantiles of this share and of one minus it count as those; a dictionary
         has a share for every column it names, and for all others under "*". By default 0.001, and
         only ends that reach far beyond: three times the quantiles' distance.
     log
         columns that enter as sign(x)·log(1 + |x|).
-    basis
-        functions of numbers that join them: "splines" bend at ten public quantiles, "splines:KNOTS"
-        at so many; "splines+fourier:N" has N random cosines besides.
-    interactions
-        pairs of columns, "age:sex", whose products join the design, or "all".
-    interaction_columns
-        at most so many of them.
+    basis, interactions, interaction_columns
+        functions of columns that join them (`BasisSpec.of`).
     formula
         "price ~ spline(age) + sex*edu" says all of this at once: which columns, `intercept`, `log`,
         `basis` and `interactions`, which are ignored then.
@@ -140,12 +127,11 @@ def fit_features(
             0, model.waves, model.pairs, False, interaction_columns, model.knots, "formula"
         )
     run_pass = run_pass or LocalEngine(threads=1).run_pass
-    shares = dict(winsor) if isinstance(winsor, Mapping) else {}
-    if winsor is not None and not isinstance(winsor, Mapping):
-        shares = {OTHERS: winsor}
+    shares = winsor if isinstance(winsor, Mapping) else {OTHERS: winsor}
     for share in shares.values():
-        end_share(winsor=share)
-    options = _NumberOptions(intercept, indicators, standardise, shares, frozenset(log))
+        if share is not None:
+            end_share(winsor=share)
+    options = _NumberOptions(intercept, indicators, standardise, shares, log)
     kinds = {column.name: column.kind for column in source.columns}
     for option, names in (("winsor", shares.keys() - {OTHERS}), ("log", log)):
         for name in names:
@@ -255,17 +241,16 @@ def _fit_numbers(
         shown = [each for _, each in sorted(clipped)[:_CLIPPED_SHOWN]]
         notes.append(forms.winsor_note(shown, len(clipped) - len(shown)))
     statistics = ColumnStatistics(tuple(sums), format, sums=sums)
-    sums = run_pass("numeric grids", source, statistics).sums
     columns = []
-    for name in varying:
-        column, codes = sums[name].column, sums[name]
+    for codes in run_pass("numeric grids", source, statistics).sums.values():
+        column = codes.column
         mean = round(column.centre + Fraction(codes.total, codes.rows))  # half to even
         centre = mean if options.intercept else 0
         spread = codes.spread(centre)
         if 0 < spread < 16:  # fewer than four bits of resolution
             low, high = column.entering_range
             width, deviation = f"{high - low:.3g}", f"{spread * column.step:.3g}"
-            notes.append(forms.OUTLIERS.format(name=name, width=width, spread=deviation))
+            notes.append(forms.OUTLIERS.format(name=column.name, width=width, spread=deviation))
         scale = 1.0 / spread if options.standardise and spread > 0 else column.step
         columns.append(replace(column, centre=centre, fill=mean - centre, scale=scale))
     return columns
@@ -279,22 +264,18 @@ def _clip(
     A share that is asked for holds as it is. Where none is, only ends that reach far beyond their
     quantile are moved: a column without outliers stays as it is.
     """
-    name, whole = extremes.name, (extremes.low, extremes.high, None)
-    beyond = options.beyond(name, extremes.numbers)
-    if not beyond or tails is None:
-        return whole
-    least, most = tails.sorted()
-    low, high = float(least[beyond]), float(most[beyond])
-    # If both quantiles are one number, nearly all rows have it, and the others are what counts.
-    if low == high:
-        return whole
-    if not options.shares.keys() & {name, OTHERS}:
-        ends = extremes.low, low, high, extremes.high
-        lowest, first, last, highest = (entering(end, name in options.log) for end in ends)
-        if first - lowest <= _FAR * (last - first):
-            low = extremes.low
-        if highest - last <= _FAR * (last - first):
-            high = extremes.high
-        if (low, high) == (extremes.low, extremes.high):
-            return whole
-    return low, high, int((least < low).sum() + (most > high).sum())
+    name, low, high = extremes.name, extremes.low, extremes.high
+    share = options.share(name)
+    beyond = numbers_beyond(share, extremes.numbers)
+    if beyond and tails is not None:
+        least, most = tails.sorted()
+        first, last = float(least[beyond]), float(most[beyond])
+        # If both quantiles are one number, nearly all rows have it, and the others are what counts.
+        if first < last:
+            ends = [entering(end, name in options.log) for end in (low, first, last, high)]
+            far = -1.0 if share is not None else _FAR * (ends[2] - ends[1])
+            low = first if ends[1] - ends[0] > far else low
+            high = last if ends[3] - ends[2] > far else high
+            if share is not None or (low, high) != (extremes.low, extremes.high):
+                return low, high, int((least < low).sum() + (most > high).sum())
+    return low, high, None
