@@ -40,7 +40,7 @@ from labeldp.features.random_fourier import (
     SEED,
     SPAN,
     WIDTH,
-    CodesOf,
+    ColumnCodes,
     Columns,
     Input,
     Numbers,
@@ -97,11 +97,10 @@ class LinearSpline:
             for knot in self.knots
         ]
 
-    def write(self, _columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
+    def write(self, _columns: Columns, codes: ColumnCodes, out: Numbers) -> None:
         """Write the codes of the design columns into an array."""
-        codes = codes_of(self.column)
         for place, knot in enumerate(self.knots):
-            np.maximum(codes - knot, 0.0, out=out[:, place])
+            np.maximum(codes[self.column] - knot, 0.0, out=out[:, place])
 
     def to_json(self) -> dict[str, Any]:
         return {"column": self.column, "knots": list(self.knots)}
@@ -153,12 +152,14 @@ class Interaction:
             )
         ]
 
-    def write(self, _columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
+    def write(self, _columns: Columns, codes: ColumnCodes, out: Numbers) -> None:
         """Write the codes of the design column into an array."""
-        parts = [(codes_of(part.column), part.level) for part in (self.left, self.right)]
-        factors = [codes if level is None else codes == level for codes, level in parts]
+        one, other = (
+            codes[column] if level is None else codes[column] == level
+            for column, level in (self.left, self.right)
+        )
         column = out[:, 0]
-        np.multiply(*factors, out=column)
+        np.multiply(one, other, out=column)
         if self.shift:
             np.rint(column * 2.0**-self.shift, out=column)
         column += 0.0  # no -0.0: equal rows must have equal bytes

@@ -32,9 +32,9 @@ from labeldp.arrow_util import (
 from labeldp.data.columns import is_narrow
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
-from labeldp.features.categories import CategoricalColumn, codes_of
+from labeldp.features.categories import codes_of
 from labeldp.features.columns import NumericColumn
-from labeldp.kernels import Codes, Kernels, Positions, Scratch, code_kind, every_integer, positions
+from labeldp.kernels import Codes, Kernels, Scratch, code_kind, every_integer, positions
 from labeldp.passes.accumulator import Labels, PassRequirements
 
 if TYPE_CHECKING:
@@ -81,14 +81,15 @@ class JointCategoryCodes:
             key=lambda choice: comb(len(choice.groups), 2) + choice.cells / _NEAR_CELLS,
         )
 
-    def shape(self, group: int) -> tuple[int, ...]:
-        """Return the number of levels of every member of a group."""
-        return tuple(self.sizes[member] for member in self.groups[group])
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of every group the number of levels of each member."""
+        return tuple(tuple(self.sizes[member] for member in group) for group in self.groups)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """Number of codes of every group."""
-        return tuple(prod(self.shape(group)) for group in range(len(self.groups)))
+        return tuple(map(prod, self.shapes))
 
     @property
     def pairs(self) -> Iterator[tuple[int, int]]:
@@ -103,21 +104,13 @@ class JointCategoryCodes:
     def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
         """Return the joint code of every group, from the level of every category."""
         return tuple(
-            np.ravel_multi_index([levels[member] for member in members], self.shape(group))
-            for group, members in enumerate(self.groups)
+            np.ravel_multi_index([levels[member] for member in members], shape)
+            for members, shape in zip(self.groups, self.shapes, strict=True)
         )
-
-    def split(self, codes: Sequence[Codes]) -> tuple[NDArray[np.int32], ...]:
-        """Return the level of every category, from the joint codes of every group."""
-        by_member = dict[int, NDArray[np.int32]]()
-        for group, joint in enumerate(codes):
-            for member, levels in self.levels(group):
-                by_member[member] = levels.astype(np.int32)[joint]
-        return tuple(by_member[member] for member in range(len(self.sizes)))
 
     def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
         """Return for every member of a group: the member, and its level at every joint code."""
-        places = np.unravel_index(np.arange(self.widths[group]), self.shape(group))
+        places = np.unravel_index(np.arange(self.widths[group]), self.shapes[group])
         return list(zip(self.groups[group], places, strict=True))
 
     def margin(
@@ -153,7 +146,11 @@ class Encoded:
     @property
     def categories(self) -> tuple[NDArray[np.int32], ...]:
         """One level code per row for every categorical column."""
-        return self.joint_codes.split(self.codes)
+        by_member = dict[int, NDArray[np.int32]]()
+        for group, joint in enumerate(self.codes):
+            for member, levels in self.joint_codes.levels(group):
+                by_member[member] = levels.astype(np.int32)[joint]
+        return tuple(by_member[member] for member in range(len(self.joint_codes.sizes)))
 
     @classmethod
     def empty(cls, features: FeatureMap) -> Encoded:
@@ -203,51 +200,33 @@ class Encoder:
         self._features, self._joint_codes = features, features.joint_codes
         self._kernels, self._scratch = kernels or Kernels(), Scratch()
         self._tables: dict[tuple[str, pa.DataType], NDArray[np.float64]] = {}
-        self._groups = list[list[_Category]]()
-        for group, width in enumerate(self._joint_codes.widths):
-            members, stride = list[_Category](), width
-            for member in self._joint_codes.groups[group]:
-                stride //= self._joint_codes.sizes[member]
-                members.append(_Category(features.categorical[member], stride, code_kind(width)))
-            self._groups.append(members)
+        # Of every category its last dictionary, the levels of that, and what they add to codes.
+        self._dictionaries: dict[int, tuple[pa.Array, NDArray[np.int32], Codes]] = {}
 
     def __call__(self, batch: Rows) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
-        numeric = self._features.numeric
+        features = self._features
         if isinstance(batch, Packed):
             columns, codes, persons = batch.numbers, batch.codes, batch.persons
         else:
-            columns = tuple(_find(batch, column.name) for column in numeric)
+            columns = tuple(_find(batch, column.name) for column in features.numeric)
             codes = self._encode_categories(batch, self._scratch)
             persons = read_person_hashes(batch)
-        shape = len(self._features.number_columns), batch.num_rows
+        shape = len(features.number_columns), batch.num_rows
         numbers = self._scratch("numbers", shape, np.float64).T
-        places, at = dict[str, int](), 0
-        for column, values in zip(numeric, columns, strict=True):
+        encoded = Encoded(batch.num_rows, numbers, codes, self._joint_codes, persons)
+        by_name, at = dict[str, NDArray[Any]](), 0
+        for column, values in zip(features.numeric, columns, strict=True):
             self._encode_number(column, values, numbers[:, at : at + 2])
-            places[column.name] = at
+            by_name[column.name] = numbers[:, at]
             at += len(column.design_columns)
-
-        def column_codes(name: str) -> NDArray[Any]:
-            if name in places:
-                return numbers[:, places[name]]
-            group, levels = self._levels[name]
-            return levels[codes[group]]
-
-        for term, derived in self._features.derived:
-            out = numbers[:, at : at + len(derived)]
-            term.write(self._features.by_name, column_codes, out)
+        if features.derived:
+            names = [column.name for column in features.categorical]
+            by_name |= zip(names, encoded.categories, strict=True)
+        for term, derived in features.derived:
+            term.write(features.by_name, by_name, numbers[:, at : at + len(derived)])
             at += len(derived)
-        return Encoded(batch.num_rows, numbers, codes, self._joint_codes, persons)
-
-    @cached_property
-    def _levels(self) -> dict[str, tuple[int, NDArray[np.int32]]]:
-        """Of every category: its group, and its level at every joint code of the group."""
-        return {
-            self._features.categorical[member].name: (group, levels.astype(np.int32))
-            for group in range(len(self._joint_codes.groups))
-            for member, levels in self._joint_codes.levels(group)
-        }
+        return encoded
 
     def pack(self, batch: pa.RecordBatch) -> Packed:
         """Return the rows of a batch in a compact form, for any encoder of the same features."""
@@ -298,35 +277,29 @@ class Encoder:
     ) -> tuple[Codes, ...]:
         """Return joint codes, written to arrays that `allocate` provides."""
         codes = []
-        for group, members in enumerate(self._groups):
-            first, *others = [each.find(_find(batch, each.column.name)) for each in members]
-            code = allocate(group, (batch.num_rows,), first[0].dtype)
-            self._kernels.lookup(code, *first)
-            for other in others:
-                self._kernels.add_lookup(code, *other)
+        for group, (members, width) in enumerate(
+            zip(self._joint_codes.groups, self._joint_codes.widths, strict=True)
+        ):
+            code, stride = allocate(group, (batch.num_rows,), code_kind(width)), width
+            for member in members:
+                column = self._features.categorical[member]
+                stride //= column.size
+                array = _find(batch, column.name)
+                dictionary, places = codes_of(array)
+                if not same_dictionary(dictionary, self._dictionaries.get(member, (None,))[0]):
+                    levels = column.table(dictionary)
+                    # Unknown levels, which no row may have, become anything.
+                    table = (levels * stride).astype(code.dtype)
+                    self._dictionaries[member] = dictionary, levels, table
+                _, levels, table = self._dictionaries[member]
+                if array.null_count or levels[:-1].min(initial=0) < 0:
+                    column.check_known(dictionary, places, levels[places])
+                if member == members[0]:
+                    self._kernels.lookup(code, table, places)
+                else:
+                    self._kernels.add_lookup(code, table, places)
             codes.append(code)
         return tuple(codes)
-
-
-class _Category:
-    """A categorical column with the codes of its last dictionary, times their stride."""
-
-    def __init__(self, column: CategoricalColumn, stride: int, kind: np.dtype[Any]) -> None:
-        self.column, self._stride, self._kind = column, stride, kind
-        self._dictionary: pa.Array | None = None
-        self._levels = np.empty(0, dtype=np.int32)
-        self._table: Codes = np.empty(0, dtype=kind)
-
-    def find(self, array: pa.Array) -> tuple[Codes, Positions]:
-        """Return what each value of a dictionary adds to the joint code, and rows' positions."""
-        dictionary, places = codes_of(array)
-        if not same_dictionary(dictionary, self._dictionary):
-            self._dictionary, self._levels = dictionary, self.column.table(dictionary)
-            # Unknown levels, which no row may have, become anything.
-            self._table = (self._levels * self._stride).astype(self._kind)
-        if array.null_count or self._levels[:-1].min(initial=0) < 0:
-            self.column.check_known(dictionary, places, self._levels[places])
-        return self._table, places
 
 
 def _find(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -42,8 +42,7 @@ Term = tuple[Atom, ...]
 FormulaTerms = dict[Term, None]
 """In the order in which they are written."""
 _ONE: Term = (Atom(""),)
-"""The constant; no column has an empty name here."""
-_ZERO: Term = ()
+"""The constant; no column has an empty name here. No constant, a 0, is ()."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +67,19 @@ class Formula:
         atoms = [atom for term in terms for atom in term]
         if any(atom.column == parser.label for atom in atoms):
             raise InputError(f"`formula` has the label {parser.label!r} on both sides; take it out")
-        for name in {atom.column for atom in atoms}:  # a column stands in the design once
+        for name in {atom.column: None for atom in atoms}:  # a column stands in the design once
             same = [atom for atom in atoms if atom.column == name]
-            if len({atom.log for atom in same}) > 1:
-                raise InputError(f"`formula` has {name!r} with log() and without; choose one")
-            if len({atom.knots for atom in same if atom.knots}) > 1:
-                raise InputError(f"`formula` bends {name!r} in two ways; choose one")
-            bent = any(atom.knots or atom.log for atom in same)
-            if bent and any(atom.category for atom in same):
-                raise InputError(f"`formula` has {name!r} as a category and as a number; choose")
+            logs, knots = {atom.log for atom in same}, {atom.knots for atom in same} - {0}
+            is_category = any(atom.category for atom in same)
+            if len(logs) > 1 or len(knots) > 1 or (is_category and (knots or True in logs)):
+                raise InputError(f"`formula` has {name!r} in two forms, as log(x) + x; choose one")
         columns = list(dict.fromkeys(term[0].column for term in terms if len(term) == 1))
         pairs = tuple((term[0].column, term[1].column) for term in terms if len(term) == 2)
         for left, right in pairs:
-            for name in {left, right}.difference(columns):
+            if left not in columns or right not in columns:
                 raise InputError(
-                    f"`formula` has {left}:{right} without {name}; columns join the design with "
-                    f"their products: write {left}*{right}"
+                    f"`formula` has {left}:{right} without {right if left in columns else left}; "
+                    f"columns join the design with their products: write {left}*{right}"
                 )
         if names is not None:
             columns = [name for name in names if name in columns]
@@ -174,9 +170,9 @@ class _Parser:
                 gone = {term for term in terms if len(term) == 1 and term[0].column in plain}
                 terms = {term: None for term in terms if term not in gone and term not in others}
                 continue
-            if _ZERO in others:
+            if () in others:
                 terms.pop(_ONE, None)
-            terms = terms | {term: None for term in others if term}
+            terms |= {term: None for term in others if term}
         return terms
 
     def _terms(self, node: ast.expr) -> FormulaTerms:
@@ -188,7 +184,7 @@ class _Parser:
             crossed = {self._product(left, right): None for left, right in product(ours, others)}
             return ours | others | crossed if isinstance(node.op, ast.Mult) else crossed
         if isinstance(node, ast.Constant) and node.value in (0, 1):
-            return {_ONE if node.value else _ZERO: None}
+            return {_ONE if node.value else (): None}
         if isinstance(node, ast.Name) and node.id == _EVERY:
             others_out = {self.label, *self._logged}
             return {(Atom(name),): None for name in self._names or () if name not in others_out}
@@ -199,14 +195,13 @@ class _Parser:
 
     def _product(self, left: Term, right: Term) -> Term:
         term = tuple(sorted({*left, *right}))
-        if len(term) > 2:
-            self._refuse("products are of two columns, not of more")
-        if _ONE in (left, right) or _ZERO in (left, right):
-            self._refuse("the constant is no factor of a product")
-        if len({atom.column for atom in term}) < len(term):
-            self._refuse("a product is of two different columns")
-        if len(term) == 2 and any(atom.knots for atom in term):
-            self._refuse("splines are no factors: write spline(x) + x*z, or spline(x) + z")
+        columns = {atom.column for atom in term}
+        is_plain = len(term) == 1 or (len(term) == 2 and not any(atom.knots for atom in term))
+        if not is_plain or len(columns) < len(term) or () in (left, right) or "" in columns:
+            self._refuse(
+                "a product is of two different columns, neither splines nor the constant: write "
+                "spline(x) + x*z"
+            )
         return term
 
     def _atom(self, node: ast.expr) -> Atom:
@@ -221,22 +216,24 @@ class _Parser:
                     f"other names in backticks"
                 )
             return Atom(name)
-        function, (first, *rest) = self._column(node.func), node.args or [node.func]
+        function, arguments = self._column(node.func), node.args
         if function not in ("spline", "log", "C"):
             self._refuse(f"there is no {function}(); there are {_KNOWN}")
-        atom = self._atom(first)
+        atom = self._atom(arguments[0]) if arguments else Atom("", category=True)
         if function == "spline" and not atom.category and not atom.knots:
-            return replace(atom, knots=self._count(SPLINES, rest))
-        if isinstance(first, ast.Call) or rest:
+            return replace(atom, knots=self._count(SPLINES, arguments[1:]))
+        if len(arguments) != 1 or isinstance(arguments[0], ast.Call):
             self._refuse(f"{function}() takes a column; there are {_KNOWN}")
         return replace(atom, log=function == "log", category=function == "C")
 
     def _count(self, part: str, arguments: Sequence[ast.expr]) -> int:
-        if not arguments:
-            return DEFAULT_COUNTS[part]
-        number = arguments[0].value if isinstance(arguments[0], ast.Constant) else None
-        if not isinstance(number, int) or len(arguments) > 1:
-            self._refuse(f"{part} take one number; there are {_KNOWN}")
+        """Return how many knots or waves a function is called with."""
+        number = DEFAULT_COUNTS[part]
+        if arguments:
+            value = arguments[0].value if isinstance(arguments[0], ast.Constant) else None
+            if not isinstance(value, int) or len(arguments) > 1:
+                self._refuse(f"{part} take one number; there are {_KNOWN}")
+            number = value
         return checked_count("formula", part, number)
 
     def _column(self, node: ast.expr) -> str | None:

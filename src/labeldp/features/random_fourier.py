@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -36,8 +36,8 @@ from labeldp.io_util import Check, check_fields, is_positive, is_text, is_whole,
 Numbers = NDArray[np.float64]
 Columns = Mapping[str, NumericColumn | CategoricalColumn]
 """The fitted columns that terms are made of, by name."""
-CodesOf = Callable[[str], NDArray[Any]]
-"""Returns the codes of some rows in a column: of a number, or of the levels of a category."""
+ColumnCodes = Mapping[str, NDArray[Any]]
+"""The codes of some rows by column: of a number, or of the levels of a category."""
 
 SEED = "1"
 WIDTH = 2.0
@@ -99,12 +99,11 @@ class RandomFourierFeatures:
             for number in range(1, self.count + 1)
         ]
 
-    def write(self, columns: Columns, codes_of: CodesOf, out: Numbers) -> None:
+    def write(self, columns: Columns, codes: ColumnCodes, out: Numbers) -> None:
         """Write the codes of the design columns into an array."""
-        values = [codes_of(each.column) for each in self.inputs]
         values = [
-            each.shares(codes) if each.bends else codes
-            for each, codes in zip(self.inputs, values, strict=True)
+            each.shares(codes[each.column]) if each.bends else codes[each.column]
+            for each in self.inputs
         ]
         phase = np.empty(len(out), np.uint64)
         for wave, (first, multipliers) in enumerate(self.draws(self.sizes(columns))):
