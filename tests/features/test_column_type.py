@@ -10,7 +10,7 @@ import pytest
 
 from labeldp.data.source import scan
 from labeldp.errors import DataError
-from labeldp.features.column_type import named_like_a_code, named_like_an_id, surely_id
+from labeldp.features.column_type import name_hints
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 
@@ -111,5 +111,5 @@ def test_batches_and_order_do_not_matter(batch_rows: int) -> None:
      ("Region", 0, 0, 1), ("id_client", 1, 1, 0), ("", 0, 0, 0), ("2020", 0, 0, 0)],
 )  # fmt: skip
 def test_names(name: str, surely: int, maybe: int, code: int) -> None:
-    answers = surely_id(name), named_like_an_id(name), named_like_a_code(name)
-    assert answers == (bool(surely), bool(maybe), bool(code))
+    answers = {"id": surely, "like an id": maybe, "code": code}
+    assert name_hints(name) & {*answers} == {hint for hint, held in answers.items() if held}

@@ -19,7 +19,7 @@ import pytest
 from labeldp import look, scan
 from labeldp.data.columns import to_float
 from labeldp.data.labels import LabelParser
-from labeldp.features.column_type import named_like_an_id
+from labeldp.features.column_type import name_hints
 from labeldp.features.fit import fit_features
 from labeldp.profile.page import page
 from tests.console import labeldp as run
@@ -116,7 +116,7 @@ def test_ids_that_repeat_are_protected_together(name: str) -> None:
      ("width", False), ("paid", False), ("age", False), ("NationalID", True)],
 )  # fmt: skip
 def test_names_of_ids(name: str, is_id: bool) -> None:
-    assert named_like_an_id(name) == is_id
+    assert ("like an id" in name_hints(name)) == is_id
 
 
 def test_columns_that_no_model_can_use() -> None:

@@ -79,22 +79,17 @@ class FeatureMap:
         return tuple((term, tuple(term.design_columns(self.by_name))) for term in self.basis.terms)
 
     @cached_property
-    def _number_columns(self) -> tuple[DesignColumn, ...]:
-        """The design columns of `Encoded.numbers`."""
-        numeric = [each for column in self.numeric for each in column.design_columns]
-        return (*numeric, *(each for _, columns in self.derived for each in columns))
-
-    @cached_property
-    def _design_columns(self) -> tuple[DesignColumn, ...]:
+    def design_columns(self) -> tuple[DesignColumn, ...]:
         """All design columns, kept or not."""
-        constant = [DesignColumn(INTERCEPT, frozenset())] if self.intercept else []
-        levels = [each for column in self.categorical for each in column.design_columns]
-        return (*constant, *self._number_columns, *levels)
+        columns = [DesignColumn(INTERCEPT, frozenset())] if self.intercept else []
+        columns += [each for column in self.numeric for each in column.design_columns]
+        columns += [each for _, derived in self.derived for each in derived]
+        return (*columns, *(each for column in self.categorical for each in column.design_columns))
 
     @property
     def width(self) -> int:
         """Number of all design columns, kept or not."""
-        return len(self._design_columns)
+        return len(self.design_columns)
 
     @cached_property
     def all_names(self) -> tuple[str, ...]:
@@ -102,7 +97,7 @@ class FeatureMap:
 
         "a" with level "b=c" and "a=b" with level "c" share a name.
         """
-        names = [column.name for column in self._design_columns]
+        names = [column.name for column in self.design_columns]
         taken, counts, result = set(names), Counter[str](), []
         for name in names:
             counts[name] += 1
@@ -132,7 +127,7 @@ class FeatureMap:
     @property
     def degrees(self) -> tuple[int, ...]:
         """Of every kept column: 0 for a raw one, 1 for a spline, 2 for an interaction or a wave."""
-        return tuple(self._design_columns[index].degree for index in self.kept_columns)
+        return tuple(self.design_columns[index].degree for index in self.kept_columns)
 
     @cached_property
     def kept_places(self) -> NDArray[np.intp]:
@@ -145,7 +140,7 @@ class FeatureMap:
     @cached_property
     def scales(self) -> NDArray[np.float64]:
         """Design value = integer code × scale; 1.0 for intercept, indicators and one-hot."""
-        scales = np.array([column.scale for column in self._design_columns])
+        scales = np.array([column.scale for column in self.design_columns])
         scales.flags.writeable = False
         return scales
 
@@ -157,19 +152,12 @@ class FeatureMap:
     @cached_property
     def reach(self) -> NDArray[np.float64]:
         """No entry of `Encoded.numbers` of a fitted row is larger in absolute value."""
-        return np.array([column.reach for column in self._number_columns])
+        return np.array([self.design_columns[place].reach for place in self.number_columns])
 
     @property
     def number_columns(self) -> range:
         """Design positions of the columns of `Encoded.numbers`."""
-        first = int(self.intercept)
-        return range(first, first + len(self._number_columns))
-
-    @property
-    def derived_positions(self) -> range:
-        """Design positions of what the basis derives."""
-        stop = self.number_columns.stop
-        return range(stop - sum(len(columns) for _, columns in self.derived), stop)
+        return range(int(self.intercept), self.width - sum(self.category_sizes))
 
     @property
     def category_sizes(self) -> tuple[int, ...]:
@@ -216,7 +204,7 @@ class FeatureMap:
             kept=None,
             basis=self.basis.select(columns),
         )
-        chosen = np.array([column.owners.issubset(columns) for column in self._design_columns])
+        chosen = np.array([column.owners.issubset(columns) for column in self.design_columns])
         mask = chosen[list(self.kept_columns)]
         places = np.cumsum(chosen) - 1
         return small.keep(places[list(self.kept_columns)][mask].tolist()), mask
@@ -292,7 +280,7 @@ class FeatureMap:
         units; numbers in products are less their means. Exact for x on the grid, else within half a
         step.
         """
-        columns = [self._design_columns[position] for position in self.kept_columns]
+        columns = [self.design_columns[position] for position in self.kept_columns]
         slopes = np.diag([column.slope for column in columns])
         if not self.intercept:
             return self.names, slopes
@@ -380,12 +368,9 @@ def raw_columns(features: FeatureMap, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _texts(names: list[str | None], places: NDArray[Any]) -> pa.Array:
     """Return names at these places as text; None is null."""
-    texts = arrow_words([name or "" for name in names], pa.string()).take(arrow_numbers(places))
-    absent = np.array([name is None for name in names])[places]
-    if not absent.any():
-        return texts
-    nulls = arrow_numbers(absent.astype(np.uint8)).cast(pa.bool_())
-    return pc.if_else(nulls, no_value(pa.string()), texts)
+    absent = arrow_numbers(np.array([name is None for name in names], np.uint8)).cast(pa.bool_())
+    words = arrow_words([name or "" for name in names], pa.string())
+    return pc.if_else(absent, no_value(pa.string()), words).take(arrow_numbers(places))
 
 
 @dataclass

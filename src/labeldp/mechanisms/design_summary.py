@@ -82,7 +82,7 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
     dependent = [
         f"feature column {features.all_names[column]!r} is (nearly) made of other columns"
         for column in features.number_columns
-        if column not in independent and column not in features.derived_positions
+        if column not in independent and features.design_columns[column].degree == 0
     ]
     if strict:
         asked = source.names

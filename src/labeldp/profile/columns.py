@@ -29,7 +29,6 @@ from labeldp.features.column_type import (
 
 Facts = dict[str, Any]
 
-_LONG_TEXT = 40
 _OUTLIER = 8.0
 """Standard deviations from the mean; a normal distribution of 10⁹ rows does not reach it."""
 _WINSOR = 0.001
@@ -78,11 +77,10 @@ def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
 
 def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatistics) -> Facts:
     name, min_count = column.name, math.isqrt(statistics.rows)
-    levels = statistics.levels.get(name)
+    levels, notes = statistics.levels.get(name), list[str]()
     inferred = infer_column_type(column, statistics.extremes.get(name), levels, min_count)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     kind, why, advice = _kind(column, values, distinct, inferred)
-    notes = list[str]()
     if kind == "category" and levels is not None and not levels.too_many:
         merge_levels(name, levels.counts, min_count, notes)
     facts: Facts = {
@@ -107,24 +105,23 @@ def _kind(
     column: Column, values: pa.ChunkedArray, distinct: int, inferred: ColumnType
 ) -> tuple[str, str, str | None]:
     """Return the kind of a column, why, and the option of a release that suits it, if any."""
-    filled = len(values) - values.null_count
-    if distinct < 2 and (distinct == 0 or filled == len(values)):
-        return "constant", "every value is missing" if not filled else "one value", None
+    rows, filled = len(values), len(values) - values.null_count
+    if distinct == 0 or (distinct == 1 and filled == rows):
+        return "constant", "one value" if distinct else "every value is missing", None
     if inferred.kind == "id":
         return "id", inferred.why, "drop"
-    if is_text(values.type) and not column.declared:
-        mean_length = pc.mean(pc.utf8_length(values)).as_py() or 0.0
-        if distinct > filled / 2 and mean_length > _LONG_TEXT:
-            return "text", "long texts that hardly repeat", "drop"
-        least = math.isqrt(len(values))
+    if is_text(values.type) and not column.declared and distinct > FEW[-1]:
         often = pc.max(values.drop_null().value_counts().field("counts")).as_py()
-        if distinct > FEW[-1] and often < least and distinct * least >= filled:
+        if often < math.isqrt(rows) and distinct * math.isqrt(rows) >= filled:
             return "text", f"{distinct} texts, none in rows enough to be told apart", "drop"
     if inferred.kind == "category":
-        few = column.undecided and distinct in FEW and len(values) < _MANY_ROWS
-        if few and _is_scale(column.name, values, distinct):
-            return "number", f"{inferred.why} in a row: one column costs least", "numeric"
         why = "true or false" if pa.types.is_boolean(values.type) else inferred.why
+        if column.undecided and distinct in FEW and rows < _MANY_ROWS:
+            # Whole numbers that follow each other, as counts do, and are not named as codes.
+            ends = pc.min_max(values).as_py()
+            has_codes = name_hints(column.name) & {"code", "id", "cycle"}
+            if ends["max"] - ends["min"] + 1 == distinct and not has_codes:
+                return "number", f"{why} in a row: one column costs least", "numeric"
         return "category", why, None
     if is_moment(values.type):
         return "date", "dates: days since 1970-01-01", None
@@ -137,43 +134,32 @@ def _kind(
     return "number", "numbers", None
 
 
-def _is_scale(name: str, values: pa.ChunkedArray, distinct: int) -> bool:
-    """Return whether whole numbers follow each other, as counts do, and are not named as codes."""
-    ends = pc.min_max(values).as_py()
-    if ends["max"] - ends["min"] + 1 != distinct:
-        return False
-    return name_hints(name).isdisjoint(("code", "id", "cycle"))
-
-
 def _range(values: NDArray[np.float64]) -> Facts:
     """Return the ends and, if one value lies far off, what it costs in leverage."""
     known = values[~np.isnan(values)]
     facts: Facts = {"low": float(known.min()), "high": float(known.max())}
-    leverage, has_outlier = _largest_leverage(known)
-    if not has_outlier:
-        return facts
-    # The default share, or the next that is at least one number and reaches all outliers.
-    shares = [share for share in _WINSOR_SHARES if share * len(known) >= 1] or [_WINSOR]
-    clipped = [np.clip(known, *np.quantile(known, [share, 1 - share])) for share in shares]
-    after = [_largest_leverage(each) for each in clipped]
-    best = next((place for place, (_, far) in enumerate(after) if not far), 0)
-    facts["outlier"] = {
-        "value": float(known[np.argmax(np.abs(known - known.mean()))]),
-        "leverage": leverage,
-        "leverage_winsorised": after[best][0],
-        "typical": float(np.median(known)),
-    }
-    facts["winsor"] = None if shares[best] == _WINSOR else shares[best]
+    leverage, is_outlier = _largest_leverage(known)
+    if is_outlier:
+        # The default share, or the next that is at least one number and reaches all outliers.
+        shares = [share for share in _WINSOR_SHARES if share * len(known) >= 1] or [_WINSOR]
+        clipped = [np.clip(known, *np.quantile(known, [share, 1 - share])) for share in shares]
+        after = [_largest_leverage(each) for each in clipped]
+        best = next((place for place, (_, still) in enumerate(after) if not still), 0)
+        facts["outlier"] = {
+            "value": float(known[np.argmax(np.abs(known - known.mean()))]),
+            "leverage": leverage,
+            "leverage_winsorised": after[best][0],
+            "typical": float(np.median(known)),
+        }
+        facts["winsor"] = None if shares[best] == _WINSOR else shares[best]
     return facts
 
 
 def _largest_leverage(values: NDArray[np.float64]) -> tuple[float, bool]:
     """Return the largest leverage in a fit of this column and a constant; if it is an outlier's."""
     square = (values - values.mean()) ** 2
-    total, largest = float(square.sum()), float(square.max())
-    if not total > 0:
-        return 1 / len(values), False
-    return 1 / len(values) + largest / total, largest > _OUTLIER**2 * total / len(values)
+    share = float(square.max() / (square.sum() or 1.0))
+    return 1 / len(values) + share, share > _OUTLIER**2 / len(values)
 
 
 def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
@@ -187,7 +173,11 @@ def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
     order = np.argsort(numbers)
     numbers, often = numbers[order], counted.field("counts").to_numpy()[order]
     ends = {*range(len(numbers))[:_FEW_CODES], *range(len(numbers))[-_FEW_CODES:]}
-    places = [k for k in sorted(ends) if often[k] >= 2 and _is_customary(float(numbers[k]))]
+    places = []
+    for place in sorted(ends):
+        size, is_code = abs(numbers[place]), not 0 <= numbers[place] < 10
+        if often[place] >= 2 and is_code and size < 1e9 and _NO_ANSWER.fullmatch(f"{size:.10g}"):
+            places.append(place)
     others = np.delete(numbers, places)
     if len(others) < 2 or not np.isfinite(numbers).all():
         return []
@@ -199,12 +189,6 @@ def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
         if far or code < 0 <= low:
             codes.append(int(code) if code.is_integer() else code)
     return codes
-
-
-def _is_customary(number: float) -> bool:
-    if abs(number) >= 1e9 or 0 <= number < 10:
-        return False
-    return _NO_ANSWER.fullmatch(f"{abs(number):.10g}") is not None
 
 
 def _mend(name: str, values: pa.ChunkedArray, distinct: int) -> Facts | None:

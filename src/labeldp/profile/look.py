@@ -86,44 +86,39 @@ def look(
         date_format=date_format,
     )
     reader = open_table(data, options, label=label, named=() if label is None else (label,))
-    unusable = _unusable(reader.stored_schema, (label, *drop))
-    said: dict[str, Any] = {
+    unusable = {
+        each.name: f"{each.name}: {each.type}, neither a number nor a category, left out"
+        for each in reader.stored_schema
+        if each.name not in (label, *drop) and not is_usable(each.type)
+    }
+    named: dict[str, Any] = {
         "drop": (*drop, *unusable),
         "categorical": categorical,
         "numeric": numeric,
     }
-    spelling = options.keywords
-    source = scan(data, label=label, **said, **spelling)
+    text = options.keywords
+    source = scan(data, label=label, **named, **text)
     table = _read(source)
     form = next(filter(None, map(compact_date_format, table.columns)), None)
     if form is not None and date_format is None:
-        spelling["date_format"] = form
-        source = scan(data, label=label, **said, **spelling)
+        text["date_format"] = form
+        source = scan(data, label=label, **named, **text)
         table = _read(source)
     columns = describe_columns(source, table)
     kinds = {facts["name"]: facts["kind"] for facts in columns}
+    groups = table.group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
     answer: dict[str, Any] = {
         "table": str(data) if isinstance(data, str | Path) else source.reader.format,
         "rows": source.total_rows or table.num_rows,
         "rows_read": table.num_rows,
         "columns": columns,
-        "duplicates": _count_duplicates(table),
+        "duplicates": table.num_rows - groups.num_rows,
         "persons": find_persons(table, kinds),
         "notes": [*source.notes, *unusable.values()],
         "label": None if label is None else describe_label(source, table, columns),
     }
     answer["findings"] = list(_findings(answer))
-    return answer | _release_options(answer, said, spelling)
-
-
-def _unusable(schema: pa.Schema, taken: Sequence[str | None]) -> Mapping[str, str]:
-    """Return columns of types that no model here can use, and what is said of them."""
-    why = "neither a number nor a category, left out"
-    return {
-        each.name: f"{each.name}: {each.type}, {why}"
-        for each in schema
-        if each.name not in taken and not is_usable(each.type)
-    }
+    return answer | _release_options(answer, named, text)
 
 
 def _read(source: Source) -> pa.Table:
@@ -138,68 +133,54 @@ def _read(source: Source) -> pa.Table:
             break
     columns = []
     for place, name in enumerate(source.names):
-        column = pa.chunked_array([_plain(batch.column(place)) for batch in batches])
-        if pa.types.is_floating(column.type):
+        chunks = [batch.column(place) for batch in batches]
+        kind = value_type(chunks[0].type)
+        if pa.types.is_null(kind) or pa.types.is_float16(kind):  # Arrow lacks functions for them
+            kind = pa.float32()
+        column = pa.chunked_array(
+            [each if each.type == kind else each.cast(kind) for each in chunks]
+        )
+        if pa.types.is_floating(kind):
             ends = pc.min_max(column)
             check_size(ends["min"].as_py() or 0.0, ends["max"].as_py() or 0.0, name)
         columns.append(column)
     return pa.table(columns, names=list(source.names))
 
 
-def _plain(values: pa.Array) -> pa.Array:
-    """Return an array of a type that Arrow has all functions for."""
-    if pa.types.is_null(values.type):
-        return values.cast(pa.float64())
-    if pa.types.is_float16(values.type):
-        return values.cast(pa.float32())
-    return values.cast(value_type(values.type)) if pa.types.is_dictionary(values.type) else values
-
-
-def _count_duplicates(table: pa.Table) -> int:
-    """Return how many rows repeat another in every feature."""
-    groups = table.group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
-    return int(table.num_rows - groups.num_rows)
-
-
 def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what somebody should know before a release, a sentence each, the gravest first."""
+    """Yield what somebody should know before a release: of labels, of persons, of columns."""
     if answer["label"] is not None:
         yield from _about_label(answer["label"])
     for each in answer["persons"]:
-        name = each["column"]
-        rows = f"{name}: {each['mean']:.1f} rows each on average, at most {each['most']:,}"
+        rows = (
+            f"{each['column']}: {each['mean']:.1f} rows each on average, at most {each['most']:,}"
+        )
+        option = f"`person={each['column']}`"
         if each["advised"]:
-            yield f"{rows}; `person={name}` protects all rows of one together, not single rows"
+            yield f"{rows}; {option} protects all rows of one together, not single rows"
         else:
-            yield f"{rows}; if all rows of one are to be protected together, add `person={name}`"
-    columns = answer["columns"]
-    for facts in columns:
+            yield f"{rows}; if all rows of one are to be protected together, add {option}"
+    for facts in answer["columns"]:
+        name, mend, outlier = facts["name"], facts["mend"], facts["outlier"]
         if facts["advice"] is not None or facts["kind"] == "constant":
-            yield f"{facts['name']}: {facts['kind']}, {facts['why']}"
-    for facts in columns:
-        if facts["mend"] is not None:
-            lines = "\n".join(facts["mend"]["lines"])
+            yield f"{name}: {facts['kind']}, {facts['why']}"
+        if mend is not None:
             yield (
-                f"{facts['name']}: {facts['kind']} of texts that look like "
-                f"{facts['mend']['kind']}; if they are that and no codes, in pandas:\n{lines}"
+                f"{name}: {facts['kind']} of texts that look like {mend['kind']}; if they are "
+                "that and no codes, in pandas:\n" + "\n".join(mend["lines"])
             )
-    for facts in columns:
-        codes = facts["no_answer"]
-        if codes:
-            words = join_list(f"{facts['name']}={code}" for code in codes)
+        if facts["no_answer"]:
+            words = join_list(f"{name}={code}" for code in facts["no_answer"])
             yield (
-                f"{facts['name']}: {', '.join(map(str, codes))} far from all other numbers; if "
+                f"{name}: {', '.join(map(str, facts['no_answer']))} far from all other numbers; if "
                 f"that means missing, add `na={words}`"
             )
-    for facts in columns:
-        outlier = facts["outlier"]
         if outlier is not None:
             yield (
-                f"{facts['name']}: {outlier['value']:g} is far from the usual "
-                f"{outlier['typical']:g}: its row has leverage {outlier['leverage']:.2g}, "
-                f"winsorised {outlier['leverage_winsorised']:.2g}"
+                f"{name}: {outlier['value']:g} is far from the usual {outlier['typical']:g}: its "
+                f"row has leverage {outlier['leverage']:.2g}, winsorised "
+                f"{outlier['leverage_winsorised']:.2g}"
             )
-    for facts in columns:
         yield from facts["levels"]
     if answer["duplicates"]:
         yield f"{answer['duplicates']:,} rows repeat another row in every feature"
@@ -242,25 +223,24 @@ def _release_options(
         kind: [*names, *(c["name"] for c in answer["columns"] if c["advice"] == kind)]
         for kind, names in columns.items()
     }
-    if label is not None:
+    words, needed = list[str](), ["--label-range LO HI", "--out DIR"]
+    if label is None:
+        needed.insert(0, "--label COLUMN")
+    else:
+        words += ["--label", label["name"]]
         lists["drop"] += [*label["copies"], *label["parts"]]
     gone = {*persons, *lists["drop"]}
+    lists["drop"] = [name for name in lists["drop"] if name not in persons]
+    for kind in ("categorical", "numeric"):
+        lists[kind] = [name for name in lists[kind] if name not in gone]
     winsor = {c["name"]: c["winsor"] for c in answer["columns"] if c.get("winsor")}
-    lists = {
-        kind: [n for n in names if n not in (persons if kind == "drop" else gone)]
-        for kind, names in lists.items()
-    }
     lists["winsor"] = [f"{n}={share:g}" for n, share in winsor.items() if n not in gone]
-    words = [] if label is None else ["--label", label["name"]]
     for name, value in {"person": persons, **lists, **text}.items():
         if value:
             words += ["--" + name.replace("_", "-"), join_list(value)]
-    if label is not None and label["missing"]:
-        words.append("--drop-missing-labels")
-    needed = ["--label-range LO HI", "--out DIR"]
-    if label is None:
-        return {"options": words, "needed": ["--label COLUMN", *needed]}
-    return {"options": [*words, "--clip"], "needed": needed}
+    if label is not None:
+        words += ["--drop-missing-labels", "--clip"][not label["missing"] :]
+    return {"options": words, "needed": needed}
 
 
 def join_list(value: Any) -> str:
