@@ -202,7 +202,7 @@ class WeightedBags:
 
         The table has the columns bag, row and weight. Only rows that stand in a bag are kept.
         """
-        bag, row, weight = bag_members(bag_table)
+        bag, row, weight = bag_members(bag_table, len(labels))
         t = np.asarray(labels, dtype=np.float64)
         if bag.dtype.kind not in "iu" or row.dtype.kind not in "iu":
             raise InputError("bag and row must be whole numbers")

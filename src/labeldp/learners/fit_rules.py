@@ -5,8 +5,9 @@
     ridge, lasso    with a given penalty; best_ridge, best_lasso choose it
     norm_bound      least squares in a ball: the paper's class F_{B_r}
 
-A rule turns b̃ into b̂ = R·coefficients; A is its (local) linear map. Stein's estimate of the error
-that it makes, ‖b̂ − b‖², is unbiased for a fixed rule:
+`choose_rule` takes the one that options ask for. A rule turns b̃ into b̂ = R·coefficients; A is its
+(local) linear map. Stein's estimate of the error that it makes, ‖b̂ − b‖², is unbiased for a fixed
+rule:
 
     ‖b̂ − b̃‖² + 2·tr(A·N) − tr N,
 
@@ -29,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError
+from labeldp.learners.models import LinearOptions
 from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
 from labeldp.learners.shrinkage import PriorMixture, prior_family
 
@@ -59,12 +61,6 @@ class FitRule:
     posterior: Array | None = field(default=None, repr=False)
     """Covariance of b given b̃, if the rule has a prior."""
 
-    def covariance(self, equations: NoisyNormalEquations) -> Array:
-        """Return the covariance of b̂ about b: the posterior's, or what the noise makes of it."""
-        if self.posterior is not None:
-            return self.posterior
-        return np.asarray(self.smoother @ equations.noise @ self.smoother.T)
-
     def prediction(self, equations: NoisyNormalEquations) -> Array:
         """Return b̂."""
         return np.asarray(equations.root @ self.coefficients)
@@ -92,14 +88,16 @@ class _CentredColumns:
     """The columns but for the constant, without their part along q0, and their SVD."""
 
     def __init__(self, equations: NoisyNormalEquations) -> None:
-        self.root, self.constant = equations.root, equations.constant
-        self.mean, self.columns = equations.mean_direction, equations.root
+        root, self.mean = equations.root, equations.mean_direction
+        self.others = self.columns = root
+        self.place = equations.constant or 0
         if self.mean is not None:
-            others = np.delete(self.root, self.constant or 0, axis=1)
-            self.columns = others - np.outer(self.mean, self.mean @ others)
+            self.others = np.delete(root, self.place, axis=1)
+            self.columns = self.others - np.outer(self.mean, self.mean @ self.others)
+            self.length = np.linalg.norm(root[:, self.place])
         left, values, right = np.linalg.svd(self.columns, full_matrices=False)
         # Relative to the whole design: without the constant, rounding must not look large.
-        scale = float(np.linalg.norm(self.root, axis=0).max(initial=0.0))
+        scale = float(np.linalg.norm(root, axis=0).max(initial=0.0))
         kept = values > equations.rank_tolerance * max(scale, float(values.max(initial=0.0)))
         self.left, self.values, self.right = left[:, kept], values[kept], right[kept]
 
@@ -111,12 +109,45 @@ class _CentredColumns:
 
     def insert_constant(self, slopes: Array, estimate: Array) -> Array:
         """Return slopes with the constant's coefficient; both may be matrices of columns."""
-        if self.mean is None or self.constant is None:
+        if self.mean is None:
             return slopes
-        others = np.delete(self.root, self.constant, axis=1)
-        length = np.linalg.norm(self.root[:, self.constant])
-        own = self.mean @ (estimate - others @ slopes) / length
-        return np.insert(slopes, self.constant, own, axis=0)
+        own = self.mean @ (estimate - self.others @ slopes) / self.length
+        return np.insert(slopes, self.place, own, axis=0)
+
+
+def choose_rule(
+    equations: NoisyNormalEquations,
+    options: LinearOptions,
+    label_range: Range,
+    degrees: Sequence[int] = (),
+) -> FitRule:
+    """Return the coefficients that predict, by the rule that the options ask for.
+
+    `degrees` says which columns are curves. Refuse a rule that these equations cannot serve.
+    """
+    if options.shrink and equations.dof is not None:
+        raise InputError(
+            "`shrink=True` needs a release whose noise is public and known, as of shaped-flag; "
+            "leave it out"
+        )
+    if equations.rows is None and (options.lasso != 0 or options.penalty == "auto"):
+        raise InputError(
+            '`lasso` and `penalty="auto"` need a release of aggregated features, as of shaped-flag '
+            "and wtd-flag; leave them out on bags and plain rows"
+        )
+    if options.lasso == "auto":
+        return best_lasso(equations, label_range)
+    if options.lasso > 0:
+        return lasso(equations, options.lasso)
+    if options.penalty == "auto":
+        return best_ridge(equations, label_range)
+    if options.penalty > 0:
+        return ridge(equations, options.penalty)
+    if options.max_norm is not None:
+        return norm_bound(equations, options.max_norm)
+    if options.shrink is False or equations.dof is not None:
+        return least_squares(equations)
+    return posterior_mean(equations, label_range, degrees)
 
 
 # --- least squares and ridge ---
@@ -136,9 +167,7 @@ def solution_map(equations: NoisyNormalEquations, penalty: float = 0.0) -> Array
 
 def least_squares(equations: NoisyNormalEquations) -> FitRule:
     """Return the fit that nothing holds back."""
-    solve = solution_map(equations)
-    info = {"rule": "least squares"}
-    return FitRule(solve @ equations.estimate, equations.root @ solve, info)
+    return replace(ridge(equations, 0.0), info={"rule": "least squares"})
 
 
 def ridge(equations: NoisyNormalEquations, penalty: float) -> FitRule:
@@ -161,27 +190,33 @@ def best_ridge(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
     penalties = np.append(0.0, _PENALTIES * unit)
     kept = values**2 / (values**2 + penalties[:, None])
 
-    def path(estimate: Array) -> Array:
-        return np.asarray((kept * (left.T @ estimate)) @ left.T + centred.along_mean(estimate))
+    def path(estimate: Array) -> tuple[Array, Array]:
+        slopes = (kept * (left.T @ estimate)) @ left.T
+        return penalties, slopes + centred.along_mean(estimate)
 
-    nearest = _nearest(equations, label_range, path)
-    rule = ridge(equations, float(penalties[nearest(equations.estimate)[0]]))
-    return replace(rule, refit=lambda other: nearest(other)[1])
+    return _nearest(equations, label_range, path, lambda penalty: ridge(equations, float(penalty)))
 
 
 def _nearest(
-    equations: NoisyNormalEquations, label_range: Range, path: Callable[[Array], Array]
-) -> Callable[[Array], tuple[int, Array]]:
-    """Return the choice from b̃ of the row of `path(b̃)` that is nearest to the posterior mean."""
+    equations: NoisyNormalEquations,
+    label_range: Range,
+    path: Callable[[Array], tuple[Sequence[Any], Array]],
+    rule: Callable[[Any], FitRule],
+) -> FitRule:
+    """Return the rule of the candidate whose predictions are nearest to the posterior mean.
+
+    `path` gives the candidates from b̃, and their predictions, a row each.
+    """
     target = posterior_mean(equations, label_range).refit
     assert target is not None
 
-    def nearest(estimate: Array) -> tuple[int, Array]:
-        predictions = path(estimate)
+    def nearest(estimate: Array) -> tuple[Any, Array]:
+        candidates, predictions = path(estimate)
         place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
-        return place, predictions[place]
+        return candidates[place], predictions[place]
 
-    return nearest
+    candidate, _ = nearest(equations.estimate)
+    return replace(rule(candidate), refit=lambda other: nearest(other)[1])
 
 
 # --- bounded norm ---
@@ -266,7 +301,7 @@ def posterior_mean(
     mean, constant = equations.mean_direction, equations.constant
     variance = equations.rows * (high - low) ** 2 / 12
     mixture = PriorMixture(
-        equations.noise,
+        equations.spread @ equations.spread.T,
         prior_family(equations.root, mean, constant, degrees),
         mean,
         variance,
@@ -302,10 +337,11 @@ def posterior_mean(
 def lasso(equations: NoisyNormalEquations, penalty: float) -> FitRule:
     """Return argmin ‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: `Lasso` on all rows."""
     centred, estimate, rows = _CentredColumns(equations), equations.estimate, equations.rows or 1
-    slopes = _lasso_path(centred.columns, estimate, rows, np.array([penalty]), 100_000)[0]
+    columns = centred.columns
+    slopes = _lasso_path(columns, estimate, rows, np.array([penalty]), 100_000)[0]
     # At the optimum no column has a gradient above the penalty.
-    gradient = centred.columns.T @ (estimate - centred.columns @ slopes) / rows
-    slack = 1e-6 * float(np.abs(centred.columns.T @ estimate / rows).max(initial=0.0))
+    gradient = columns.T @ (estimate - columns @ slopes) / rows
+    slack = 1e-6 * float(np.abs(columns.T @ estimate / rows).max(initial=0.0))
     if float(np.abs(gradient).max(initial=0.0)) > penalty + slack:
         raise InputError("the lasso does not settle: columns are too nearly dependent; use a ridge")
     return _lasso_rule(centred, estimate, penalty, slopes)
@@ -315,21 +351,18 @@ def best_lasso(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
     """Return the lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
     centred, rows = _CentredColumns(equations), equations.rows
     assert rows is not None
+    columns = centred.columns
 
-    def slopes(estimate: Array) -> tuple[Array, Array]:
-        largest = float(np.abs(centred.columns.T @ estimate / rows).max(initial=0.0))
+    def path(estimate: Array) -> tuple[list[tuple[float, Array]], Array]:
+        largest = float(np.abs(columns.T @ estimate / rows).max(initial=0.0))
         penalties = largest * _LASSO_SHARES
-        return penalties, _lasso_path(centred.columns, estimate, rows, penalties)
+        slopes = _lasso_path(columns, estimate, rows, penalties)
+        predictions = slopes @ columns.T + centred.along_mean(estimate)
+        return list(zip(penalties.tolist(), slopes, strict=True)), predictions
 
-    def path(estimate: Array) -> Array:
-        predictions = slopes(estimate)[1] @ centred.columns.T
-        return np.asarray(predictions + centred.along_mean(estimate))
-
-    nearest, estimate = _nearest(equations, label_range, path), equations.estimate
-    penalties, candidates = slopes(estimate)
-    place, _ = nearest(estimate)
-    rule = _lasso_rule(centred, estimate, float(penalties[place]), candidates[place])
-    return replace(rule, refit=lambda other: nearest(other)[1])
+    return _nearest(
+        equations, label_range, path, lambda each: _lasso_rule(centred, equations.estimate, *each)
+    )
 
 
 def _lasso_rule(

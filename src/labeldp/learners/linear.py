@@ -1,7 +1,7 @@
 """Fit a linear model to one release, to several, or to plain rows.
 
-    1. what the release says, as normal equations with noise          -> `normal_equations`
-    2. the coefficients that predict, by the rule that options ask for -> `fit_rules`
+    1. what the release says, as normal equations with noise           -> `normal_equations`
+    2. the coefficients that predict, by the rule that options ask for -> `fit_rules.choose_rule`
     3. the coefficients for inference, never shrunk, with intervals    -> `_coefficients`
     4. how good predictions are                                        -> `estimate_quality`
     5. how predictions move with each column                           -> `_effects`
@@ -27,24 +27,19 @@ from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features.columns import NumericColumn
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners import fit_rules
-from labeldp.learners.fit_rules import FitRule
+from labeldp.learners.fit_rules import FitRule, choose_rule, solution_map
 from labeldp.learners.models import Coefficient, Effect, LinearModel, LinearOptions, Quality
 from labeldp.learners.normal_equations import (
     Array,
     Columns,
     NoisyNormalEquations,
     NoisyValue,
-    bag_equations,
     joint_equations,
     plain_equations,
     quadratic_error,
-    row_equations,
-    sketch_equations,
+    release_equations,
     square_norm,
-    sum_equations,
 )
-from labeldp.release.label_model import BagLabels, RowLabels, SumLabels
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -75,25 +70,27 @@ def fit_release(
                 kind = str if name == "mechanism" else Real
                 if value is not None and not isinstance(value, kind):
                     raise ReleaseError(f"certificate: {name} is malformed; get the release anew")
-        equations, features, used, label_range = _equations(releases, source, options)
-        rule = _choose_rule(equations, options, label_range, features, used)
-        fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
-        names, to_original = features.to_original_units()
-        coef, constant = np.zeros(len(used)), equations.constant
+        equations, rule, features, used, label_range = _fit(releases, source, options)
+        coef, intercept = np.zeros(len(used)), 0.0
         coef[used] = rule.coefficients
-        intercept = 0.0
-        if constant is not None:  # predictions are design @ coef + intercept
-            intercept, coef[constant] = float(coef[constant]), 0.0
-        return _model(
-            equations,
-            rule,
-            options,
-            names,
-            to_original[:, used],
+        if equations.constant is not None:  # predictions are design @ coef + intercept
+            intercept, coef[equations.constant] = float(coef[equations.constant]), 0.0
+        names, to_original = features.to_original_units()
+        fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
+        residual_ms, dof = _residual_ms(equations, rule)
+        return LinearModel(
+            options=options,
             coef=coef,
             intercept=intercept,
+            coefficients=_coefficients(
+                equations, rule, names, to_original[:, used], options.confidence
+            ),
+            residual_ms=residual_ms,
+            dof=dof,
+            multiplier=rule.multiplier,
             features=features,
             feature_names=features.names,
+            rule=rule.info,
             label_range=label_range,
             quality=estimate_quality(equations, rule),
             releases=tuple(facts),
@@ -105,66 +102,27 @@ def fit_rows(
     rows: Array, labels: Array, names: tuple[str, ...] | None, options: LinearOptions
 ) -> LinearModel:
     """Return the fit of plain rows, as of any regression; columns without names are x0, x1, …."""
-    only_releases = {
-        "`shrink=True`": options.shrink,
-        "`lasso`": options.lasso != 0,
-        '`penalty="auto"`': options.penalty == "auto",
-        "`columns`": options.columns is not None,
-    }
-    for name, is_set in only_releases.items():
-        if is_set:
-            raise InputError(
-                f"{name} needs a release whose noise is known; leave it out on plain rows"
-            )
+    if options.columns is not None:
+        raise InputError("`columns` chooses among those of a release; leave it out on plain rows")
     added = int(options.fit_intercept)
     design = np.hstack([np.ones((len(rows), added)), rows])
     equations = plain_equations(design, labels, 0 if added else None)
-    rule = _choose_rule(equations, options, (-math.inf, math.inf))
+    rule = choose_rule(equations, options, (-math.inf, math.inf))
     shown = ("intercept",) * added + (names or tuple(f"x{k}" for k in range(rows.shape[1])))
-    return _model(
-        equations,
-        rule,
-        options,
-        shown,
-        np.eye(len(shown)),
-        coef=rule.coefficients[added:],
-        intercept=float(rule.coefficients[0]) if added else 0.0,
-        features=None,
-        feature_names=names,
-        label_range=None,
-    )
-
-
-def _model(
-    equations: NoisyNormalEquations,
-    rule: FitRule,
-    options: LinearOptions,
-    names: Sequence[str],
-    transform: Array,
-    **fields: Any,
-) -> LinearModel:
-    """Return the model with these fields; the others a release and plain rows have in common."""
-    if equations.dof is None:
-        # Noise is public: the residual sum of squares on all rows, as far as it was published. No
-        # degree of freedom counts.
-        dof, residual = 0.0, equations.residual_ss
-        residual_ms = math.nan if residual is None else max(0.0, residual.value)
-    else:
-        left_over = equations.estimate - rule.prediction(equations)
-        outside = equations.label_variance * equations.dof if equations.dof >= 1 else 0.0
-        dof = float(equations.dof)
-        if rule.multiplier != 0:
-            dof = equations.dof + len(equations.estimate) - float(np.trace(rule.smoother))
-        total = outside + equations.unit * float(left_over @ left_over)
-        residual_ms = total / dof if dof > 0 else math.nan
+    units = np.eye(len(shown))
+    residual_ms, dof = _residual_ms(equations, rule)
     return LinearModel(
         options=options,
-        coefficients=_coefficients(equations, rule, names, transform, options.confidence),
+        coef=rule.coefficients[added:],
+        intercept=float(rule.coefficients[0]) if added else 0.0,
+        coefficients=_coefficients(equations, rule, shown, units, options.confidence),
         residual_ms=residual_ms,
         dof=dof,
         multiplier=rule.multiplier,
+        features=None,
+        feature_names=names,
         rule=rule.info,
-        **fields,
+        label_range=None,
     )
 
 
@@ -179,12 +137,10 @@ def release_quality(release: Release, source: Source | None = None) -> Quality |
     shows_noise = release.aggregates_features or release.holds_rows
     if not shows_noise or len(release.features.names) > MAX_COLUMNS:
         return None
-    options = LinearOptions()
     try:
-        equations, features, used, label_range = _equations([release], source, options)
+        equations, rule, *_ = _fit([release], source, LinearOptions())
     except InputError:  # too few aggregates for a fit
         return None
-    rule = _choose_rule(equations, options, label_range, features, used)
     return estimate_quality(equations, rule)
 
 
@@ -202,13 +158,10 @@ def refuse_contradictions() -> Iterator[None]:
         ) from problem
 
 
-# --- equations and rule ---
-
-
-def _equations(
+def _fit(
     releases: Sequence[Release], source: Source | None, options: LinearOptions
-) -> tuple[NoisyNormalEquations, FeatureMap, Columns, tuple[float, float]]:
-    """Return the equations, the map of the columns asked for, which of these are fitted, the range.
+) -> tuple[NoisyNormalEquations, FitRule, FeatureMap, Columns, tuple[float, float]]:
+    """Return equations, rule, the map of the columns asked for, which are fitted, label range.
 
     All are fitted but for the constant, if there is to be no intercept.
     """
@@ -222,75 +175,39 @@ def _equations(
     if features.constant is not None and not options.fit_intercept:
         used[features.constant] = False
     columns[columns] = used
-    if joint is None:
-        equations = _release_equations(releases[0], source, columns, options)
-    else:
+    if joint is not None:
         equations = joint.select(columns)
-    ends = np.array([each.certificate["label_range"] for each in releases], dtype=np.float64)
-    return equations, features, used, (float(ends[:, 0].min()), float(ends[:, 1].max()))
-
-
-def _release_equations(
-    release: Release, source: Source | None, columns: Columns, options: LinearOptions
-) -> NoisyNormalEquations:
-    """Return the normal equations of one release for these columns."""
-    labels = release.label_model
-    if not (release.aggregates_features or isinstance(labels, RowLabels | BagLabels)):
-        raise InputError(
-            "the release has aggregates of other columns than its feature map; "
-            "they do not belong together"
-        )
-    if isinstance(labels, RowLabels):
-        return row_equations(release, labels, source).select(columns)
-    if isinstance(labels, SumLabels):
-        return sum_equations(release, labels).select(columns)
-    if options.shrink:
-        raise InputError(
-            "`shrink=True` needs a release whose noise is public and known, as of shaped-flag; "
-            "leave it out"
-        )
-    chooses = options.lasso != 0 or options.penalty == "auto"
-    if isinstance(labels, BagLabels):
-        if chooses:
-            raise InputError(
-                '`lasso` and `penalty="auto"` need a release of aggregated features, as of '
-                "shaped-flag and wtd-flag; leave them out"
-            )
-        equations = bag_equations(release, labels, source, columns)
     else:
-        equations = sketch_equations(release, labels, columns)
-    has_limit = options.penalty != 0 or options.max_norm is not None
-    if not equations.knows_noise and (chooses or not has_limit):
+        equations = release_equations(releases[0], source, columns)
+    has_limit = options.max_norm is not None or options.penalty not in (0, "auto")
+    if not equations.knows_noise and not has_limit:
         raise InputError(
-            f"the fit needs more aggregates than columns: {release.bags} for "
+            f"the fit needs more aggregates than columns: {releases[0].bags} for "
             f"{len(equations.estimate)} independent columns; publish more, or set a penalty or a "
             "norm bound"
         )
-    return equations
+    ends = np.array([each.certificate["label_range"] for each in releases], dtype=np.float64)
+    label_range = float(ends[:, 0].min()), float(ends[:, 1].max())
+    degrees = np.array(features.degrees)[used].tolist()
+    rule = choose_rule(equations, options, label_range, degrees)
+    return equations, rule, features, used, label_range
 
 
-def _choose_rule(
-    equations: NoisyNormalEquations,
-    options: LinearOptions,
-    label_range: tuple[float, float],
-    features: FeatureMap | None = None,
-    used: Columns | None = None,
-) -> FitRule:
-    """Return the coefficients that predict, by the rule that the options ask for."""
-    if options.lasso == "auto":
-        return fit_rules.best_lasso(equations, label_range)
-    if options.lasso > 0:
-        return fit_rules.lasso(equations, options.lasso)
-    if options.penalty == "auto":
-        return fit_rules.best_ridge(equations, label_range)
-    if options.penalty > 0:
-        return fit_rules.ridge(equations, options.penalty)
-    if options.max_norm is not None:
-        return fit_rules.norm_bound(equations, options.max_norm)
-    if options.shrink is False or equations.dof is not None:
-        return fit_rules.least_squares(equations)
-    degrees = () if features is None else np.array(features.degrees)[used].tolist()
-    return fit_rules.posterior_mean(equations, label_range, degrees)
+def _residual_ms(equations: NoisyNormalEquations, rule: FitRule) -> tuple[float, float]:
+    """Return the residual mean square of what was fitted, and its degrees of freedom."""
+    if equations.dof is None:
+        # Noise is public: the residual sum of squares on all rows, as far as it was published. No
+        # degree of freedom counts.
+        residual = equations.residual_ss
+        return math.nan if residual is None else max(0.0, residual.value), 0.0
+    dof, outside = float(equations.dof), 0.0
+    if equations.dof >= 1:
+        outside = equations.label_variance * equations.dof
+    if rule.multiplier != 0:
+        dof = equations.dof + len(equations.estimate) - float(np.trace(rule.smoother))
+    left_over = equations.estimate - rule.prediction(equations)
+    total = outside + equations.unit * float(left_over @ left_over)
+    return total / dof if dof > 0 else math.nan, dof
 
 
 # --- inference ---
@@ -315,7 +232,7 @@ def _coefficients(
         return tuple(
             Coefficient(name, value, None, None) for name, value in zip(names, values, strict=True)
         )
-    solve = transform @ fit_rules.solution_map(equations)
+    solve = transform @ solution_map(equations)
     values = solve @ equations.estimate
     privacy = np.linalg.norm(solve @ equations.spread, axis=1)
     reach = equations.deviations(confidence) * privacy
@@ -405,62 +322,72 @@ def _effects(
     privacy_root = sampling_root = None
     if equations.knows_noise:
         inverse, variance = np.linalg.pinv(equations.root), equations.residual_variance
-        values, vectors = np.linalg.eigh(rule.covariance(equations))
+        covariance = rule.posterior
+        if covariance is None:
+            noise = equations.spread @ equations.spread.T
+            covariance = rule.smoother @ noise @ rule.smoother.T
+        values, vectors = np.linalg.eigh(covariance)
         privacy_root = inverse @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         sampling_root = None if variance is None else math.sqrt(variance) * inverse
-    shares = None  # XᵀX has the sum of rows in the row of the constant
-    if equations.constant is not None and equations.rows is not None:
-        constant = equations.root[:, equations.constant]
-        shares = equations.root.T @ constant / equations.rows
-    typical: dict[str, Any] = {}
-    grids: dict[str, tuple[Sequence[Any], list[Any]]] = {}  # values as shown, and raw
-    for column in features.numeric:  # evenly spaced in what enters the design
-        numbers = np.linspace(*column.entering_range, POINTS).tolist()
-        raw = [_raw_value(column, number) for number in numbers]
-        typical[column.name], grids[column.name] = _raw_value(column, column.imputed), (raw, raw)
-    for place, category in enumerate(features.categorical):
-        typical[category.name] = _commonest_level(features, place, shares)
-        levels = list(category.levels[:MAX_LEVELS])
-        if levels:
-            grids[category.name] = category.labels[: len(levels)], levels
-    numeric = {column.name for column in features.numeric}
-    effects = []
-    for name, (shown, raw) in grids.items():
-        arrays = {}
-        for other in features.columns:
-            entries: list[Any] = raw if other == name else [typical[other]] * len(raw)
-            # Not pa.array of a list, which imports pandas.
-            if other in numeric:
-                arrays[other] = arrow_numbers(np.array(entries))
-            elif None in entries:  # a category without levels of its own
-                arrays[other] = pa.nulls(len(entries), pa.string())
-            else:
-                arrays[other] = arrow_words(entries, pa.string())
-        design = features.design(pa.table(arrays))
+    grids, rows = _effect_rows(features, equations)
+    design, effects, start = features.design(rows), [], 0
+    for name, shown in grids.items():
+        part = design[start : start + len(shown)]
+        start += len(shown)
         privacy = total = None
         if privacy_root is not None:
-            errors = np.linalg.norm(design @ privacy_root, axis=1)
+            errors = np.linalg.norm(part @ privacy_root, axis=1)
             privacy = tuple(errors.tolist())
             if sampling_root is not None:
-                sampling = np.linalg.norm(design @ sampling_root, axis=1)
+                sampling = np.linalg.norm(part @ sampling_root, axis=1)
                 total = tuple(np.hypot(errors, sampling).tolist())
-        predictions = tuple((design @ rule.coefficients).tolist())
-        effects.append(Effect(name, tuple(shown), predictions, privacy, total))
+        predictions = tuple((part @ rule.coefficients).tolist())
+        effects.append(Effect(name, shown, predictions, privacy, total))
     return tuple(effects)
+
+
+def _effect_rows(
+    features: FeatureMap, equations: NoisyNormalEquations
+) -> tuple[dict[str, tuple[Any, ...]], pa.Table]:
+    """Return the values shown of each column, and the raw rows that hold them in this order."""
+    typical: dict[str, Any] = {}
+    grids: dict[str, list[Any]] = {}
+    shown: dict[str, tuple[Any, ...]] = {}
+    for number in features.numeric:  # evenly spaced in what enters the design
+        values = np.linspace(*number.entering_range, POINTS).tolist()
+        grids[number.name] = [_raw_value(number, value) for value in values]
+        shown[number.name] = tuple(grids[number.name])
+        typical[number.name] = _raw_value(number, number.imputed)
+    shares = None  # XᵀX has the sum of rows in the row of the constant
+    if equations.constant is not None and equations.rows is not None:
+        shares = equations.root.T @ equations.root[:, equations.constant] / equations.rows
+    for category, block in zip(features.categorical, features.category_blocks, strict=True):
+        levels = category.levels
+        typical[category.name] = levels[0] if levels else None
+        if levels and shares is not None:  # the commonest
+            kept = features.kept_places[block]
+            own = np.where(kept >= 0, shares[kept], np.nan)
+            pruned = np.isnan(own)  # a level without a column has what the others leave
+            own[pruned] = (1 - np.nansum(own)) / max(1, int(pruned.sum()))
+            typical[category.name] = levels[int(np.argmax(own[: len(levels)]))]
+        grids[category.name] = list(levels[:MAX_LEVELS])
+        if levels:
+            shown[category.name] = tuple(category.labels[: len(levels[:MAX_LEVELS])])
+    count, start, arrays = sum(map(len, grids.values())), 0, {}
+    for name, values in grids.items():
+        entries = [typical[name]] * count
+        entries[start : start + len(values)] = values
+        start += len(values)
+        # Not pa.array of a list, which imports pandas.
+        if isinstance(typical[name], float):
+            arrays[name] = arrow_numbers(np.array(entries))
+        elif typical[name] is None:  # a category without levels of its own
+            arrays[name] = pa.nulls(count, pa.string())
+        else:
+            arrays[name] = arrow_words(entries, pa.string())
+    return shown, pa.table(arrays)
 
 
 def _raw_value(column: NumericColumn, entering: float) -> float:
     """Return the number itself, of which the logarithm may enter the design."""
     return math.copysign(math.expm1(abs(entering)), entering) if column.log else entering
-
-
-def _commonest_level(features: FeatureMap, place: int, mean: Array | None) -> str | None:
-    """Return the level with most rows, or the first if the mean design row is not known."""
-    column = features.categorical[place]
-    if mean is None or not column.levels:
-        return column.levels[0] if column.levels else None
-    kept = features.kept_places[features.category_blocks[place]]
-    shares = np.where(kept >= 0, mean[kept], np.nan)
-    pruned = np.isnan(shares)  # a level without a column has what the others leave
-    shares[pruned] = (1 - np.nansum(shares)) / max(1, int(pruned.sum()))
-    return column.levels[int(np.argmax(shares[: len(column.levels)]))]

@@ -14,8 +14,8 @@ is asked of the coefficients. Privacy adds ‖b̂ − b‖² to the squared erro
     bag_equations     sums of labels over bags of rows: sampled-noisy-wtd-lag
     plain_equations   plain rows with their labels, not private
 
-The first three know their noise. The others estimate it on the directions that no column explains
-(theory §5), and their intervals are Student's.
+`release_equations` takes the one that suits a release. The first three know their noise. The others
+estimate it on the directions that no column explains (theory §5); their intervals are Student's.
 """
 
 from __future__ import annotations
@@ -95,11 +95,6 @@ class NoisyNormalEquations:
     """Squared published labels per unit of ‖b̃‖²: m times the share of rows that a sum holds."""
     rank_tolerance: float = RANK_TOLERANCE
     """Directions below this share of the largest count as absent."""
-
-    @property
-    def noise(self) -> Array:
-        """The covariance E·Eᵀ of b̃."""
-        return np.asarray(self.spread @ self.spread.T)
 
     @property
     def knows_noise(self) -> bool:
@@ -195,6 +190,28 @@ def triangle(blocks: Iterable[Array], columns: int) -> Array:
     return np.asarray(factor * signs[: len(factor), None], dtype=np.float64)
 
 
+def release_equations(
+    release: Release, source: Source | None, columns: Columns
+) -> NoisyNormalEquations:
+    """Return the normal equations of one release for these columns.
+
+    A release of labels alone names rows of the source; no label of the source is read.
+    """
+    labels = release.label_model
+    if isinstance(labels, RowLabels):
+        return row_equations(release, labels, source).select(columns)
+    if isinstance(labels, BagLabels):
+        return bag_equations(release, labels, source, columns)
+    if not release.aggregates_features:
+        raise InputError(
+            "the release has aggregates of other columns than its feature map; "
+            "they do not belong together"
+        )
+    if isinstance(labels, SumLabels):
+        return sum_equations(release, labels).select(columns)
+    return sketch_equations(release, labels, columns)
+
+
 # --- public noise ---
 
 
@@ -237,7 +254,7 @@ def sum_equations(release: Release, sums: SumLabels) -> NoisyNormalEquations:
 def row_equations(
     release: Release, labels: RowLabels, source: Source | None
 ) -> NoisyNormalEquations:
-    """Return the equations of single rows, in one pass over them; no label of the source is read.
+    """Return the equations of single rows, in one pass over them.
 
     To fit t = y + noise by least squares is to fit y with noise on the coefficients: with
     b̃ = R⁻ᵀXᵀt, b̃ − b is a projection of the noise, of variance Var(noise) in every direction. For
@@ -290,10 +307,10 @@ def sketch_equations(
     So ZᵀZ/m stands for XᵀX, least squares on Z estimates β̂, and its t-intervals are exact (§5).
     With the other columns left out, what they explain is part of e.
     """
-    blocks = (np.column_stack([design[:, columns], labels]) for design, labels in release.chunks())
-    constant = _place(release.features.constant, columns)
-    width, unit = int(columns.sum()), release.bags * sketch.share
-    equations = _estimated_equations(blocks, width, release.bags, constant, unit=unit)
+    blocks = (np.column_stack(chunk) for chunk in release.chunks())
+    equations = _estimated_equations(
+        blocks, columns, release.features.constant, release.bags, release.bags * sketch.share
+    )
     residual, dof = None, equations.dof or 0
     if dof >= 1:  # less the variance that was added to every label to reach a floor
         value = (equations.label_variance - sketch.added_variance) / sketch.share
@@ -308,76 +325,78 @@ def bag_equations(
     """Return the equations of sums of labels over bags, whose rows the source holds.
 
     Every bag is divided by the public deviation of its noise. What labels scatter about the fit
-    comes on top, so the variance is estimated. The source is read once, its labels are not.
+    comes on top, so the variance is estimated. The source is read once.
     """
-    if not isinstance(source, Source):
+    if source is None:
         raise InputError(WANTS_TABLE)
     features = release.features
-    bag, row, weight = bag_members(labels.bags)
+    bag, row, weight = bag_members(labels.bags, len(labels.std))
     order = np.argsort(row, kind="stable")
     bag, row, weight = bag[order], row[order], weight[order]
     sums = np.zeros((len(labels.std), len(features.names)))
     for places, batch in take_rows(source.feature_batches(features.columns), row, features.rows):
         design = features.integers(features.encode(batch)) * features.kept_scales
         np.add.at(sums, bag[places], weight[places, None] * design)
-    scaled = np.column_stack([sums[:, columns], release.labels]) / labels.std[:, None]
-    constant = _place(features.constant, columns)
-    width = int(columns.sum())
-    return _estimated_equations([scaled], width, release.bags, constant, unit=release.bags)
+    scaled = np.column_stack([sums, release.labels]) / labels.std[:, None]
+    return _estimated_equations([scaled], columns, features.constant, release.bags, release.bags)
 
 
-def bag_members(table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Return the columns bag, row and weight of a bag table."""
+def bag_members(table: pa.Table, bags: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Return the columns bag, row and weight of a table of the rows of so many bags."""
     for name in ("bag", "row", "weight"):
         if name not in table.column_names or table.column(name).null_count:
             raise DataError(
                 f"the bag table needs a column {name!r} without gaps; restore the release"
             )
     bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
-    return bag, row, weight
+    if bag.dtype.kind not in "iu" or row.dtype.kind not in "iu":
+        raise InputError("bag and row must be whole numbers")
+    if len(bag) == 0 or bag.min() < 0 or bag.max() >= bags or row.min() < 0:
+        raise InputError(f"bags must count from 0 to {bags - 1}, one label each; rows from 0")
+    counts = np.bincount(bag, minlength=bags)
+    if counts.min() == 0:
+        raise InputError(f"bag {int(np.argmin(counts))} has no rows")
+    return bag.astype(np.int64), row.astype(np.int64), weight
 
 
 def plain_equations(design: Array, labels: Array, constant: int | None) -> NoisyNormalEquations:
     """Return the equations of plain rows, which are not private."""
     tolerance = max(design.shape) * float(np.finfo(float).eps)  # as numpy.linalg.matrix_rank
+    every = np.ones(design.shape[1], dtype=bool)
     block = np.column_stack([design, labels])
-    return _estimated_equations(
-        [block], design.shape[1], len(labels), constant, rank_tolerance=tolerance
-    )
+    return _estimated_equations([block], every, constant, len(labels), 1.0, tolerance)
 
 
 def _estimated_equations(
     blocks: Iterable[Array],
-    columns: int,
-    count: int,
+    columns: Columns,
     constant: int | None,
-    *,
-    unit: float = 1.0,
+    count: int,
+    unit: float,
     rank_tolerance: float = RANK_TOLERANCE,
 ) -> NoisyNormalEquations:
-    """Return the equations of `count` rows [Z | t], which come in blocks.
+    """Return the equations of `count` rows [Z | t], which come in blocks, for these columns.
 
     X and Z have the same null space (almost surely, if m is at least the rank of X), so the
     solution of least norm on Z is the one on all rows too.
     """
-    factor = triangle(blocks, columns + 1)
+    used, width = np.append(columns, True), int(columns.sum())
+    factor = triangle((block[:, used] for block in blocks), width + 1)
     design, labels = factor[:, :-1], factor[:, -1]
     left, values, right = np.linalg.svd(design, full_matrices=False)
     kept = values > rank_tolerance * values.max(initial=0.0)
-    if kept.sum() == columns:  # the triangle keeps the columns' own scales apart
-        root, estimate, rest = design[:columns], labels[:columns], labels[columns:]
+    if kept.sum() == width:  # the triangle keeps the columns' own scales apart
+        root, estimate, rest = design[:width], labels[:width], labels[width:]
     else:
         root, estimate = (values[:, None] * right)[kept], left[:, kept].T @ labels
         rest = labels - left[:, kept] @ estimate
-    dof = count - len(estimate)
+    dof, scale = count - len(estimate), math.sqrt(unit)
     variance = float(rest @ rest) / dof if dof >= 1 else math.nan
-    scale = math.sqrt(unit)
-    spread = np.eye(len(estimate)) * (math.sqrt(variance) / scale if dof >= 1 else 0.0)
     return NoisyNormalEquations(
         root / scale,
         estimate / scale,
-        spread,
-        constant,
+        np.eye(len(estimate)) * (math.sqrt(variance) / scale if dof >= 1 else 0.0),
+        _place(constant, columns),
         dof=dof,
         label_variance=variance,
         unit=unit,
