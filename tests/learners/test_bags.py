@@ -51,7 +51,7 @@ def kept_design(features: FeatureMap) -> np.ndarray:
 @KEPT
 def test_rows_are_the_kept_design(kept: tuple[int, ...]) -> None:
     features, labels = FEATURES.keep(kept), np.arange(float(ROWS))
-    bags = WeightedBags.from_rows(features, TABLE, labels)
+    bags = WeightedBags.from_rows(features, features.batches(TABLE), labels)
     design = kept_design(features)
     np.testing.assert_allclose(dense(bags), design, rtol=1e-6, atol=1e-7)
     assert bags.bags == bags.rows == ROWS
@@ -155,7 +155,7 @@ def test_another_source_and_wrong_shapes_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=message):
             WeightedBags.from_arrays(numbers, labels)
-    good = WeightedBags.from_rows(FEATURES, TABLE, np.zeros(ROWS))
+    good = WeightedBags.from_rows(FEATURES, FEATURES.batches(TABLE), np.zeros(ROWS))
     fields = {name: getattr(good, name) for name in WeightedBags.__dataclass_fields__}
     wrong = {
         "categories": good.categories + 10,

@@ -72,8 +72,9 @@ def test_noise_weighs_and_is_told_exactly() -> None:
     good, bad = Table(1, 200, beta, 1.0), Table(2, 200, beta, 300.0)
     draws = [pool([good.drawn(), bad.drawn()]) for _ in range(800)]
     told = draws[0]
+    noise = told.spread @ told.spread.T
     seen = np.cov(np.array([each.estimate for each in draws]).T)
-    assert seen == pytest.approx(told.noise, abs=0.2 * np.abs(told.noise).max())
+    assert seen == pytest.approx(noise, abs=0.2 * np.abs(noise).max())
     alone = good.drawn()
     one = np.linalg.inv(alone.root) @ alone.spread
     two = np.linalg.inv(told.root) @ told.spread

@@ -8,7 +8,6 @@ values.
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from dataclasses import asdict, dataclass, fields
@@ -23,7 +22,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.data.source import Source
-from labeldp.errors import InputError, LabelDPWarning, at_least
+from labeldp.errors import InputError, LabelDPWarning
 from labeldp.features.feature_map import Unknown, UnseenValueHandler
 from labeldp.learners import bags, linear
 from labeldp.learners.bags import WeightedBags
@@ -64,14 +63,10 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, *, unknown: Unknown = "base") -> Array:
         """Return one prediction a row for raw rows or, after plain rows, for an array like them.
 
-        Parameters
-        ----------
-        X
-            rows: a source, a path or a frame with the feature columns; others are not looked at.
-        unknown
-            what a level counts as that the fitted rows did not have: "base", the one without a
-            column of its own; "missing"; or "error". Numbers outside the public range count as its
-            nearest end. A LabelDPWarning says how many.
+        `X` is a source, a path or a frame with the feature columns; others are not looked at.
+        `unknown` is what a level counts as that the fitted rows did not have: "base", the one
+        without a column of its own; "missing"; or "error". Numbers outside the public range count
+        as its nearest end. A LabelDPWarning says how many.
         """
         model = self._model()
         if model.takes_array:
@@ -133,9 +128,8 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, model: Model) -> Self:
         """Keep a model that was fitted just now; warn where a release does not show its use."""
-        warning = None if model.quality is None else model.quality.usefulness_warning
-        if warning is not None:
-            warnings.warn(warning, LabelDPWarning, stacklevel=3)
+        if model.quality is not None and model.quality.usefulness_warning is not None:
+            warnings.warn(model.quality.usefulness_warning, LabelDPWarning, stacklevel=3)
         return self._remember(model)
 
 
@@ -251,22 +245,15 @@ class LinearRegressor(_Estimator, LinearOptions):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release)`, `(release, table)`, `([release, …])` or plain rows `(X, y)`.
 
-        Several releases of different rows and the same columns are fitted together: their XᵀX add,
-        and each counts by its precision. Their noise must be public.
+        A release may be given by its directory, a table as a source, a path or a frame. Several
+        releases of different rows and the same columns are fitted together: their XᵀX add, and each
+        counts by its precision. Their noise must be public.
 
         A release of labels alone names the rows of its bags; their features are read from the
         table. Its aggregates have noise of different, public deviations and are weighed by them.
         For other releases the table is ignored, so `fit(release, table)` is always right.
 
-        Parameters
-        ----------
-        X : Release, a release directory, a list of either, or an array of plain rows
-        y : array, or the table (a source, a path or a frame) whose rows a release names
-
-        Warns
-        -----
-        LabelDPWarning
-            The release does not show that predictions beat the mean of the labels.
+        A LabelDPWarning says if the release does not show that predictions beat the labels' mean.
         """
         options, (releases, table) = self.checked_options(), _releases_and_table(X, y)
         if not releases:
@@ -274,10 +261,7 @@ class LinearRegressor(_Estimator, LinearOptions):
         return self._learn(linear.fit_release(releases, table, options))
 
     def summary(self) -> Summary:
-        """Return the release, the estimated quality and the coefficients with errors, for people.
-
-        Printed as text, shown as HTML in notebooks; `to_latex()` and `to_dict()`.
-        """
+        """Return release, estimated quality and coefficients with errors, for people to read."""
         return Summary.of(cast(LinearModel, self._model()))
 
     def plot(self, column: str | None = None, *, dark: bool = False) -> Any:
@@ -345,7 +329,7 @@ class BagRegressor(_Estimator, NetworkOptions):
         The matrices of g, and how it becomes f.
     losses_, validation_losses_ : list of float
         Per epoch, in squared label units per row: residual sum of squares over Σ w². Of several
-        networks the mean of those that were still trained.
+        networks the mean.
     best_epoch_ : int
         The epoch (from 0) whose network is kept; `len(losses_)` were run. The last of several.
     share_, quality_ : float or None, Quality or None
@@ -379,39 +363,3 @@ class BagRegressor(_Estimator, NetworkOptions):
         if len(releases) != 1:
             raise InputError("a network learns from one release; give one")
         return self._learn(bags.fit_release(releases[0], table, options, self.progress))
-
-    def output_bound(self, row_norm: float | None = None) -> float:
-        """Return the largest |f(x)| of any network of the class, on rows up to norm `row_norm`.
-
-        By default the largest norm among the training rows. In label units: |shift_| +
-        scale_ · K √((K^{2l0+2} − 1)/(K² − 1)), with K the larger of max_norm and row_norm.
-        """
-        radius, _, powers = self._network_class(row_norm)
-        return float(abs(self.shift_) + self.scale_ * radius * math.sqrt(powers))
-
-    def lipschitz_constant(self, row_norm: float | None = None) -> float:
-        """Return how fast f moves with the weights of g, over the class, in label units.
-
-        That is scale_ · max{√(l0 (K^{2l0+2} − 1)/(K² − 1)), l0}.
-        """
-        _, depth, powers = self._network_class(row_norm)
-        return float(self.scale_ * max(math.sqrt(depth * powers), depth))
-
-    def _network_class(self, row_norm: float | None) -> tuple[float, int, float]:
-        """Return K, l0 and 1 + K² + … + K^{2l0} of the class F_NN(K, l0) in which g was sought.
-
-        It holds the networks f_l(x) = W_l [o(f_{l−1}(x)) | 1], l = 1 … l0, with ‖W_l‖_F ≤ K for
-        every layer, its bias included, and ‖x‖ ≤ K.
-        """
-        model = cast(NetworkModel, self._model())
-        if self.max_norm is None:
-            raise InputError("without `max_norm` the weights are unbounded, and so is the class")
-        longest = model.row_norm if row_norm is None else row_norm
-        if longest is None:
-            raise InputError("aggregates do not show how long rows are; pass `row_norm`")
-        at_least(0, row_norm=longest)
-        radius, depth = max(float(self.max_norm), float(longest)), len(model.layers.matrices)
-        powers = 1.0
-        for _ in range(depth):
-            powers = powers * radius * radius + 1.0
-        return radius, depth, powers

@@ -14,10 +14,10 @@ All of it is post-processing of a release. torch is imported only to train.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ from labeldp.release.files import WANTS_TABLE, labelled_rows
 from labeldp.release.label_model import BagLabels, RowLabels
 
 if TYPE_CHECKING:
+    from labeldp.learners.training import TrainedNetwork
     from labeldp.release.files import Release
 
 Array = NDArray[np.float64]
@@ -89,24 +90,25 @@ class WeightedBags:
         if bags == 0:
             raise InputError("there is no bag; nothing can be learnt")
         shapes = {
-            "categories": (self.categories.shape, (rows, len(self.category_sizes))),
-            "numbers": (self.numbers.shape[:1], (rows,)),
-            "labels": (self.labels.shape, (bags,)),
-            "offsets": (self.offsets.shape, (bags + 1,)),
-            "constants": (self.constants.shape, (bags,)),
+            "weights": (rows,),
+            "categories": (rows, len(self.category_sizes)),
+            "numbers": (rows, *self.numbers.shape[1:2]),
+            "labels": (bags,),
+            "offsets": (bags + 1,),
+            "constants": (bags,),
         }
-        for name, (shape, expected) in shapes.items():
-            if shape != expected:
-                raise InputError(f"{name} has shape {shape} where {expected} was expected")
+        for name, shape in shapes.items():
+            values = getattr(self, name)
+            if values.shape != shape:
+                raise InputError(f"{name} has shape {values.shape} where {shape} was expected")
+            if not np.isfinite(values).all():
+                raise InputError(f"{name} holds values that are not finite")
         if self.offsets[0] != 0 or self.offsets[-1] != rows or np.any(self.lengths < 1):
             raise InputError("offsets must rise from 0 to the number of rows: no bag is empty")
         for index, size in enumerate(self.category_sizes):
             codes = self.categories[:, index]
             if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= size:
                 raise InputError(f"categories, column {index}: codes must be −1 to {size - 1}")
-        for name in ("numbers", "weights", "labels", "constants"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise InputError(f"{name} holds values that are not finite")
 
     @property
     def rows(self) -> int:
@@ -159,40 +161,49 @@ class WeightedBags:
         """
         labels, features = release.label_model, release.features
         if isinstance(labels, RowLabels):
-            encode, encoder = Encoder(features), RowEncoder(features)
-            parts = [
-                (*encoder.rows(encode(batch)), noisy)
-                for batch, noisy in labelled_rows(release, source)
-            ]
-            codes, numbers, noisy = (np.concatenate(each) for each in zip(*parts, strict=True))
-            return _single_rows(codes, numbers, noisy, encoder.sizes, features)
+            batches = (batch for batch, _ in labelled_rows(release, source))
+            return cls.from_rows(features, batches, release.labels)
         if isinstance(labels, BagLabels):
-            if not isinstance(source, Source):
+            if source is None:
                 raise InputError(WANTS_TABLE)
             return cls.from_source(features, source, labels.bags, release.labels)
         design, constant = release.design, features.constant
-        constants = np.zeros(len(design)) if constant is None else design[:, constant].copy()
-        numbers = without_constant(design, features)
-        bags = _single_rows(np.empty((len(design), 0)), numbers, release.labels, (), features)
-        return replace(bags, constants=constants, aggregated=True)
+        return replace(
+            cls.from_arrays(without_constant(design, features), release.labels),
+            constants=np.zeros(len(design)) if constant is None else design[:, constant].copy(),
+            aggregated=True,
+            features=features,
+        )
 
     @classmethod
     def from_arrays(cls, numbers: ArrayLike, labels: ArrayLike) -> WeightedBags:
         """Return every row of a numeric array as a bag of weight 1, with columns as they are."""
-        values = np.asarray(numbers)
+        values = np.asarray(numbers, dtype=np.float32)
         if values.ndim != 2:
             raise InputError(f"numbers must have two dimensions, not {values.ndim}")
-        return _single_rows(np.empty((len(values), 0)), values, labels, (), None)
+        rows = len(values)
+        return cls(
+            np.empty((rows, 0), dtype=np.int32),
+            values,
+            np.ones(rows, dtype=np.float32),
+            np.arange(rows + 1),
+            np.asarray(labels, dtype=np.float64),
+            (),
+            np.ones(rows),
+        )
 
     @classmethod
-    def from_rows(cls, features: FeatureMap, rows: Any, labels: ArrayLike) -> WeightedBags:
-        """Return every raw row as a bag of weight 1: the instance-level baseline, not private."""
-        encoder = RowEncoder(features)
-        parts = [encoder.rows(features.encode(batch)) for batch in features.batches(rows)]
+    def from_rows(
+        cls, features: FeatureMap, batches: Iterable[pa.RecordBatch], labels: ArrayLike
+    ) -> WeightedBags:
+        """Return every row of batches of raw columns as a bag of weight 1."""
+        encode, encoder = Encoder(features), RowEncoder(features)
+        parts = [encoder.rows(encode(batch)) for batch in batches]
         if not parts:
             raise InputError("there is no row; nothing can be learnt")
         codes, numbers = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return _single_rows(codes, numbers, labels, encoder.sizes, features)
+        bags, sizes = cls.from_arrays(numbers, labels), encoder.sizes
+        return replace(bags, categories=codes, category_sizes=sizes, features=features)
 
     @classmethod
     def from_source(
@@ -202,19 +213,12 @@ class WeightedBags:
 
         The table has the columns bag, row and weight. Only rows that stand in a bag are kept.
         """
-        bag, row, weight = bag_members(bag_table, len(labels))
         t = np.asarray(labels, dtype=np.float64)
-        if bag.dtype.kind not in "iu" or row.dtype.kind not in "iu":
-            raise InputError("bag and row must be whole numbers")
-        if len(bag) == 0 or bag.min() < 0 or bag.max() >= len(t) or row.min() < 0:
-            raise InputError(f"bags must count from 0 to {len(t) - 1}, one label each; rows from 0")
-        counts = np.bincount(bag, minlength=len(t))
-        if counts.min() == 0:
-            raise InputError(f"bag {int(np.argmin(counts))} has no rows")
+        bag, row, weight = bag_members(bag_table, len(t))
         order = np.argsort(bag, kind="stable")
         weights = weight[order].astype(np.float32)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        wanted, places = np.unique(row[order].astype(np.int64), return_inverse=True)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(bag, minlength=len(t)))])
+        wanted, places = np.unique(row[order], return_inverse=True)
         encoder = RowEncoder(features)
         codes = np.empty((len(wanted), len(encoder.sizes)), dtype=np.int32)
         numbers = np.empty((len(wanted), len(encoder.numbers)), dtype=np.float32)
@@ -231,27 +235,6 @@ class WeightedBags:
             np.add.reduceat(weights.astype(np.float64), offsets[:-1]),
             features=features,
         )
-
-
-def _single_rows(
-    codes: NDArray[Any],
-    numbers: NDArray[Any],
-    labels: ArrayLike,
-    sizes: tuple[int, ...],
-    features: FeatureMap | None,
-) -> WeightedBags:
-    """Return every row as a bag of weight 1."""
-    rows = len(numbers)
-    return WeightedBags(
-        codes.astype(np.int32),
-        numbers.astype(np.float32),
-        np.ones(rows, dtype=np.float32),
-        np.arange(rows + 1),
-        np.asarray(labels, dtype=np.float64),
-        sizes,
-        np.ones(rows),
-        features=features,
-    )
 
 
 # --- fitting ---
@@ -309,41 +292,42 @@ def fit_bags(
             "f(Σ w x) is not Σ w f(x): set hidden=(), or use a release that keeps the rows of "
             "its bags (sampled-noisy-wtd-lag)"
         )
-    training, units = _training(), bags.units(scaled=options.scale_labels)
-    with (progress or quiet)("epochs", options.epochs) as advance:
-        networks = training.train(bags, units, options, advance)
+    units = bags.units(scaled=options.scale_labels)
+    networks = _train(bags, units, options, progress)
     return _model(bags, options, networks[0].matrices, networks, units.shift, units.scale)
 
 
-def _training() -> Any:
-    """Return the module that trains, which needs torch."""
+def _train(
+    bags: WeightedBags,
+    units: LabelUnits,
+    options: NetworkOptions,
+    progress: Progress | None,
+    *,
+    in_parts: bool = False,
+) -> list[TrainedNetwork]:
+    """Return what `training.train` does; it needs torch."""
     try:
         from labeldp.learners import training
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
         raise MissingExtraError("the neural learner", "torch") from None
-    return training
+    epochs = options.epochs * (options.folds if in_parts else 1)
+    with (progress or quiet)("epochs", epochs) as advance:
+        return training.train(bags, units, options, advance, in_parts=in_parts)
 
 
 def _model(
     bags: WeightedBags,
     options: NetworkOptions,
     matrices: tuple[Matrix, ...],
-    networks: Sequence[Any],
+    networks: Sequence[TrainedNetwork],
     shift: float,
     scale: float,
 ) -> NetworkModel:
-    """Return the model of these matrices; losses are means over the networks still trained."""
-
-    def mean_losses(name: str) -> list[float]:
-        losses = [getattr(network, name) for network in networks]
-        epochs = range(max(map(len, losses)))
-        return [
-            scale**2 * float(np.mean([each[epoch] for each in losses if epoch < len(each)]))
-            for epoch in epochs
-        ]
-
+    """Return the model of these matrices; losses are means over the networks."""
+    losses = zip(*(network.losses for network in networks), strict=True)
+    validation = zip(*(network.validation_losses for network in networks), strict=True)
     was_array, width = bags.features is None and not bags.category_sizes, bags.numbers.shape[1]
     return NetworkModel(
         options=options,
@@ -352,8 +336,8 @@ def _model(
         input="columns" if was_array else "design" if bags.aggregated else "codes",
         shift=shift,
         scale=scale,
-        losses=mean_losses("losses"),
-        validation_losses=mean_losses("validation_losses"),
+        losses=[scale**2 * float(np.mean(epoch)) for epoch in losses],
+        validation_losses=[scale**2 * float(np.mean(epoch)) for epoch in validation],
         best_epoch=max(network.best_epoch for network in networks),
         row_norm=bags.row_norm,
         centre=[0.0] * width if was_array else None,
@@ -376,11 +360,9 @@ def _fit_average(
 
     All labels together judge, each the network that neither learnt from it nor stopped by it.
     """
-    training = _training()
     standard, shift, scale = standardise_labels(bags, std, label_range)
     units = standard.units(scaled=False)
-    with (progress or quiet)("epochs", options.epochs * options.folds) as advance:
-        networks = training.train(standard, units, options, advance, in_parts=True)
+    networks = _train(standard, units, options, progress, in_parts=True)
     held_out = np.concatenate([network.held_out for network in networks])
     outputs = np.concatenate([network.outputs for network in networks])
     share, gain, gain_error = score_held_out(standard.labels[held_out], outputs)

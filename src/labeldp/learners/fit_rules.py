@@ -190,11 +190,11 @@ def best_ridge(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
     penalties = np.append(0.0, _PENALTIES * unit)
     kept = values**2 / (values**2 + penalties[:, None])
 
-    def path(estimate: Array) -> tuple[Array, Array]:
+    def path(estimate: Array) -> tuple[list[float], Array]:
         slopes = (kept * (left.T @ estimate)) @ left.T
-        return penalties, slopes + centred.along_mean(estimate)
+        return penalties.tolist(), slopes + centred.along_mean(estimate)
 
-    return _nearest(equations, label_range, path, lambda penalty: ridge(equations, float(penalty)))
+    return _nearest(equations, label_range, path, lambda penalty: ridge(equations, penalty))
 
 
 def _nearest(

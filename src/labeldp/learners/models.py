@@ -15,18 +15,19 @@ Predicting imports neither scikit-learn nor SciPy nor torch.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
     InputError,
     at_least,
@@ -168,7 +169,7 @@ class LinearOptions:
         options = LinearOptions(
             penalty=_to_penalty("penalty", self.penalty),
             lasso=_to_penalty("lasso", self.lasso),
-            max_norm=None if self.max_norm is None else _to_positive("max_norm", self.max_norm),
+            max_norm=_to_max_norm(self.max_norm),
             columns=None if self.columns is None else to_str_tuple("columns", self.columns),
             fit_intercept=to_bool("fit_intercept", self.fit_intercept),
             confidence=float(self.confidence),
@@ -210,16 +211,17 @@ class NetworkOptions:
             raise InputError(
                 f"`hidden` must be a list of whole numbers, not {describe(self.hidden)}"
             )
+        positive(learning_rate=self.learning_rate, final_rate=self.final_rate)
         share(validation_fraction=self.validation_fraction)
         options = NetworkOptions(
             hidden=tuple(_to_count("hidden", width) for width in self.hidden),
             epochs=_to_count("epochs", self.epochs),
-            learning_rate=_to_positive("learning_rate", self.learning_rate),
-            final_rate=_to_positive("final_rate", self.final_rate),
+            learning_rate=float(self.learning_rate),
+            final_rate=float(self.final_rate),
             batch_rows=_to_count("batch_rows", self.batch_rows),
             patience=_to_count("patience", self.patience),
             validation_fraction=float(self.validation_fraction),
-            max_norm=None if self.max_norm is None else _to_positive("max_norm", self.max_norm),
+            max_norm=_to_max_norm(self.max_norm),
             scale_labels=to_bool("scale_labels", self.scale_labels),
             shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
             folds=_to_count("folds", self.folds, least=2),
@@ -251,8 +253,10 @@ def _to_penalty(name: str, value: Any) -> Penalty:
     return float(value)
 
 
-def _to_positive(name: str, value: Any) -> float:
-    positive(**{name: value})
+def _to_max_norm(value: float | None) -> float | None:
+    if value is None:
+        return None
+    positive(max_norm=value)
     return float(value)
 
 
@@ -265,8 +269,8 @@ def _to_count(name: str, value: Any, least: int = 1) -> int:
 # --- models ---
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LinearModel(ReprMixin):
+@dataclass(frozen=True, eq=False)
+class LinearModel:
     """A fitted linear model; `LinearRegressor` explains the fields."""
 
     FORMAT: ClassVar[str] = "labeldp.linear-regressor"
@@ -286,15 +290,6 @@ class LinearModel(ReprMixin):
     releases: tuple[dict[str, Any], ...] = ()
     effects: tuple[Effect, ...] = ()
 
-    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        rule = ", ".join(f"{name} {value}" for name, value in self.rule.items())
-        releases = [
-            ("release", f"{each['mechanism']}, {format_budget(each['epsilon'], each['delta'])}")
-            for each in self.releases
-        ]
-        facts = [("columns", f"{self.width:,}"), ("chosen by", rule or "least squares")]
-        return "Linear model", facts + releases
-
     @property
     def width(self) -> int:
         """Number of columns."""
@@ -313,13 +308,14 @@ class LinearModel(ReprMixin):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
         residual_ms = None if math.isnan(self.residual_ms) else self.residual_ms
-        _write(path, self, {"coef": self.coef.tolist(), "residual_ms": residual_ms})
+        _write(path, self, {"coef": self.coef.tolist(), "residual_ms": residual_ms}, {})
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LinearModel:
         """Return the model of a file; any damage is an exception."""
         values = _common_values(cls, document)
-        residual_ms = values["residual_ms"]
+        if values["residual_ms"] is None:
+            values["residual_ms"] = math.nan
         effects = []
         for entry in values["effects"]:
             lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
@@ -331,7 +327,6 @@ class LinearModel(ReprMixin):
             "coef": np.array(values["coef"], dtype=np.float64),
             "intercept": to_float("intercept", values["intercept"]),
             "coefficients": tuple(Coefficient(**entry) for entry in values["coefficients"]),
-            "residual_ms": math.nan if residual_ms is None else residual_ms,
             "releases": tuple(values["releases"]),
             "effects": tuple(effects),
         }
@@ -344,8 +339,8 @@ class LinearModel(ReprMixin):
         return model
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class NetworkModel(ReprMixin):
+@dataclass(frozen=True, eq=False)
+class NetworkModel:
     """A fitted network; `BagRegressor` explains the fields."""
 
     FORMAT: ClassVar[str] = "labeldp.bag-regressor"
@@ -367,11 +362,6 @@ class NetworkModel(ReprMixin):
     share: float | None = None
     quality: Quality | None = None
     label_range: tuple[float, float] | None = None
-
-    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        layers = " × ".join(str(len(matrix)) for matrix in self.layers.matrices)
-        epochs = f"{len(self.losses)}, the best was {self.best_epoch}"
-        return "Network", (("columns", f"{self.width:,}"), ("layers", layers), ("epochs", epochs))
 
     @property
     def width(self) -> int:
@@ -395,15 +385,14 @@ class NetworkModel(ReprMixin):
             outputs = self.layers.of_numbers(inputs)
         elif self.features is None:
             raise InputError("the bags had no feature map, so raw rows cannot be encoded")
-        elif self.input == "codes":
+        elif self.input == "design":
+            design = without_constant(self.features.design(rows), self.features)
+            outputs = self.layers.of_numbers(design)
+        else:
             encoder, parts = RowEncoder(self.features), [np.empty(0)]
             for batch in self.features.batches(rows):
                 parts.append(self.layers.values(*encoder.rows(self.features.encode(batch))))
             outputs = np.concatenate(parts)
-        else:
-            outputs = self.layers.of_numbers(
-                without_constant(self.features.design(rows), self.features)
-            )
         return _clip(self.shift + self.scale * outputs, self)
 
     def describe(self, bags: int) -> str:
@@ -437,12 +426,11 @@ class NetworkModel(ReprMixin):
         positive(scale=values["scale"])
         finite(shift=values["shift"])
         model = cls(**values)
-        features = model.features
-        sizes: tuple[int, ...] = ()
+        features, sizes = model.features, tuple[int, ...]()
         if model.input == "columns" and features is None:
+            names = model.centre if model.feature_names is None else model.feature_names
             numbers = len(model.centre or ())
-            named = numbers if model.feature_names is None else len(model.feature_names)
-            if not numbers == len(model.spread or ()) == named:
+            if not numbers == len(model.spread or ()) == len(names or ()):
                 raise ValueError("the columns differ in number")
         elif model.input == "design" and features is not None:
             numbers = len(features.names) - (features.constant is not None)
@@ -451,14 +439,14 @@ class NetworkModel(ReprMixin):
             sizes, numbers = encoder.sizes, len(encoder.numbers)
         else:
             raise ValueError("input and features do not go together")
-        for matrix in matrices:
-            if matrix.dtype != np.float32 or matrix.ndim != 2 or not np.isfinite(matrix).all():
-                raise ValueError("a layer is not a matrix of finite float32")
-        inputs, outputs = [len(each) - 1 for each in matrices], [each.shape[1] for each in matrices]
-        if sizes != model.layers.sizes or inputs[0] != sum(sizes) + numbers:
-            raise ValueError("the layers do not fit the columns")
-        if [*inputs[1:], 1] != outputs:
+        widths = [sum(sizes) + numbers, *(matrix.shape[1] for matrix in matrices)]
+        shapes = [(before + 1, after) for before, after in pairwise(widths)]
+        if [each.shape for each in matrices] != shapes or widths[-1] != 1:
             raise ValueError("the layers do not fit together")
+        if sizes != model.layers.sizes:
+            raise ValueError("the layers do not fit the columns")
+        if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in matrices):
+            raise ValueError("a layer is not a matrix of finite float32")
         return model
 
 
@@ -501,10 +489,7 @@ def seal_of(document: dict[str, Any], arrays: Arrays) -> str:
 
 
 def _write(
-    path: str | PathLike[str],
-    model: Model,
-    changes: dict[str, Any],
-    arrays: Arrays | None = None,
+    path: str | PathLike[str], model: Model, changes: dict[str, Any], arrays: Arrays
 ) -> None:
     """Seal the fields of a model, with these changes, and write a new file, whole or not at all."""
     values = asdict(replace(model, features=None))
@@ -517,7 +502,7 @@ def _write(
         **changes,
     }
     try:  # floats are written by repr: exact
-        document["seal"] = seal_of(document, arrays or {})
+        document["seal"] = seal_of(document, arrays)
         text = json.dumps(document, allow_nan=False, indent=None if arrays else 1).encode()
     except ValueError as error:
         raise InputError("the model holds a number that is not finite; fit it again") from error
@@ -531,14 +516,24 @@ def _write(
 
 def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Model:
     """Return the model in a file, of this kind or of any; what is out of place is an InputError."""
-    document, arrays = _read(path)
+    place = to_path("path", path)
+    reason = path_problem(place)
+    try:
+        text = b"" if reason else place.read_bytes()
+    except OSError as error:
+        reason = f"{error.strerror}; name one that a fitted model was written to"
+    if reason:
+        raise InputError(f"cannot read a model from {path}: {reason}")
     formats = [each.FORMAT for each in (LinearModel, NetworkModel) if kind in (None, each)]
-    if document.get("format") not in formats:
-        expected = " or ".join(f'"{each}"' for each in formats)
+    try:
+        document, arrays = _parse(text)
+        if document["format"] not in formats:
+            raise ValueError("another format")
+    except _DAMAGE as error:
         raise InputError(
-            f'{path} is not a model file: "format" is not {expected}; name one that a fitted '
-            "model was written to"
-        )
+            f"{path} is not a model file ({' or '.join(formats)}), or a damaged one; name one "
+            "that a fitted model was written to"
+        ) from error
     if document.get("version") != VERSION:
         raise InputError(
             f"{path} is a model file of a version other than {VERSION}; update labeldp"
@@ -556,29 +551,14 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
         raise InputError(f"{path} is a damaged model file: {reason}") from error
 
 
-def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+def _parse(content: bytes) -> tuple[dict[str, Any], Arrays]:
     """Return the document and the arrays of a file; their fields are not checked yet."""
-    place = to_path("path", path)
-    reason = path_problem(place)
-    try:
-        text = b"" if reason else place.read_bytes()
-    except OSError as error:
-        reason = f"{error.strerror}; name one that a fitted model was written to"
-    if reason:
-        raise InputError(f"cannot read a model from {path}: {reason}")
     arrays: Arrays = {}
-    try:
-        if text.startswith(b"PK"):
-            with zipfile.ZipFile(place) as archive:
-                if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-                    raise ValueError("it is compressed")
-            with np.load(place, allow_pickle=False) as stored:
-                arrays = dict(stored)
-            text = arrays.pop("header").tobytes()
-        document = parse_json(text.decode())
-    except _DAMAGE as error:
-        raise InputError(
-            f"{path} is not a model file, or a damaged one; name one that a fitted model was "
-            "written to"
-        ) from error
-    return document if isinstance(document, dict) else {}, arrays
+    if content.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ValueError("it is compressed")
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = dict(stored)
+        content = arrays.pop("header").tobytes()
+    return dict(parse_json(content.decode())), arrays
