@@ -156,11 +156,11 @@ class Recorder:
             self.rates.append(rate)
             self.batches.append(batch.tolist())
             with torch.no_grad():
-                training._matrices[-1][-1, 0] = float(len(self.rates))  # a mark of the step
+                training._weights[-1][-1, 0] = float(len(self.rates))  # a mark of the step
             return 1.0
 
-        monkeypatch.setattr(training._Training, "_step", step)
-        monkeypatch.setattr(training._Training, "_validation", lambda _: next(losses))
+        monkeypatch.setattr(training.TrainedNetwork, "_step", step)
+        monkeypatch.setattr(training.TrainedNetwork, "_validation", lambda _: next(losses))
 
 
 def run(bags: WeightedBags, **changes: Any) -> Any:

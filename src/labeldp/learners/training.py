@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -34,20 +33,6 @@ _PRIOR_SHARE = 0.1
 little from labels with little noise, and at 0 too much from few with much of it."""
 
 Indices = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedNetwork:
-    """The best network, and the loss after every epoch, in squared units of g per row."""
-
-    matrices: tuple[Matrix, ...]
-    losses: list[float]
-    validation_losses: list[float]
-    best_epoch: int
-    held_out: Indices
-    """The bags that it was not trained on."""
-    outputs: NDArray[np.float64]
-    """Σ w g of these."""
 
 
 def train(
@@ -76,7 +61,7 @@ def train(
             if in_parts:
                 order = torch.randperm(bags.bags, generator=generator, device="cpu").numpy()
                 parts = np.array_split(order, min(options.folds, bags.bags))
-            networks = [_Training(rows, options, generator, part) for part in parts]
+            networks = [TrainedNetwork(rows, options, generator, part) for part in parts]
             for epoch in range(options.epochs):
                 losses = [network.run_epoch(epoch) for network in networks]
                 advance(len(networks))
@@ -84,7 +69,9 @@ def train(
                     network.keep_if_best(epoch, sum(losses) - loss if in_parts else loss)
                 if epoch - max(network.best_epoch for network in networks) >= options.patience:
                     break
-            return [network.result(centred=in_parts) for network in networks]
+        for network in networks:
+            network.finish(centred=in_parts)
+        return networks
     finally:
         torch.set_num_threads(threads)
 
@@ -212,8 +199,8 @@ class Adam:
             parameter.grad = None
 
 
-class _Training:
-    """One network in training: its matrices, its optimiser and the best it has been."""
+class TrainedNetwork:
+    """A network in training, and the best that it has been."""
 
     def __init__(
         self,
@@ -224,91 +211,89 @@ class _Training:
     ) -> None:
         """Stop by `held_out`, and hold weights back by their prior; by default by a random part."""
         self._options, self._rows, self._generator = options, rows, generator
-        self._matrices: list[torch.Tensor] = []
+        self._weights: list[torch.Tensor] = []
         # The inputs of a row that are not zero, not all levels, set the scale of the first layer.
         fans = (max(1, rows.active), *options.hidden)
-        for fan, (here, there) in zip(
-            fans, pairwise((rows.inputs, *options.hidden, 1)), strict=True
-        ):
+        widths = pairwise((rows.inputs, *options.hidden, 1))
+        for layer, (fan, (here, there)) in enumerate(zip(fans, widths, strict=True)):
             matrix = torch.zeros((here + 1, there), dtype=torch.float32, device="cpu")
-            if len(self._matrices) < len(options.hidden):
+            if layer < len(options.hidden):
                 # He-uniform without bias. The output stays zero: the best constant.
                 limit = math.sqrt(6.0 / fan)
                 matrix[:-1].uniform_(-limit, limit, generator=generator)
-            self._matrices.append(matrix)
+            self._weights.append(matrix)
         self._project()
-        for matrix in self._matrices:
+        for matrix in self._weights:
             matrix.requires_grad_()
-        self._optimizer = Adam(self._matrices)
+        self._optimizer = Adam(self._weights)
         everything, share = np.arange(rows.bags), 0.0
         if held_out is None:
             count = min(rows.bags - 1, math.ceil(options.validation_fraction * rows.bags))
-            self._held_out, self._used = np.split(self._permute(everything), [count])
+            held_out, self._used = np.split(self._permute(everything), [count])
         else:
-            self._held_out, self._used = held_out, np.setdiff1d(everything, held_out)
+            self._used = np.setdiff1d(everything, held_out)
             share = _PRIOR_SHARE / (len(self._used) * rows.per_bag)
         rows_per_batch = int(rows.lengths[self._used].sum()) // _BATCHES
         self._batch_rows = min(options.batch_rows, max(_FEW_ROWS, rows_per_batch))
         # The precision of the law that weights start with; of the output, that which makes the
         # variance of g one, as of the labels without noise.
         self._decays = [*(share * fan / 2 for fan in fans[:-1]), share * fans[-1]]
-        self._losses: list[float] = []
-        self._validation_losses: list[float] = []
-        self._best_loss, self.best_epoch, self._best = math.inf, 0, self._copy()
+        self.held_out: Indices = held_out
+        """The bags that it is not trained on."""
+        self.losses: list[float] = []
+        """After every epoch, in squared units of g per row."""
+        self.validation_losses: list[float] = []
+        self._best_loss, self.best_epoch = math.inf, 0
+        self.matrices: tuple[Matrix, ...] = ()
+        """The best so far."""
 
     def run_epoch(self, epoch: int) -> float:
         """Train one epoch; return the loss on the part that is held out.
 
         If there is none, the loss falls from epoch to epoch, so that the last network is kept.
         """
-        options, count = self._options, len(self._used) * self._rows.per_bag
+        options, rows, count = self._options, self._rows, len(self._used) * self._rows.per_bag
         turn = math.pi * epoch / max(1, options.epochs - 1)
         rate = options.final_rate + (options.learning_rate - options.final_rate) * (
             (1 + math.cos(turn)) / 2
         )
-        batches = self._rows.cut(self._permute(self._used), self._batch_rows)
+        batches = rows.cut(self._permute(self._used), self._batch_rows)
         weight = len(batches) / count  # the mean over all the bags
-        self._losses.append(sum(self._step(batch, weight, rate) for batch in batches) / count)
-        if len(self._held_out):
-            self._validation_losses.append(self._validation())
-        latest = (self._validation_losses or self._losses)[-1]
+        self.losses.append(sum(self._step(batch, weight, rate) for batch in batches) / count)
+        if len(self.held_out):
+            self.validation_losses.append(self._validation())
+        latest = (self.validation_losses or self.losses)[-1]
         if not math.isfinite(latest):
             raise InputError("training diverged; lower `learning_rate`, or set `max_norm`")
-        return latest if len(self._held_out) else -float(epoch)
+        return latest if len(self.held_out) else -float(epoch)
 
     def keep_if_best(self, epoch: int, loss: float) -> None:
         """Keep the network of this epoch if by this loss it is the best so far."""
         if loss < self._best_loss:
-            self._best_loss, self.best_epoch, self._best = loss, epoch, self._copy()
+            self._best_loss, self.best_epoch = loss, epoch
+            self.matrices = tuple(matrix.detach().numpy().copy() for matrix in self._weights)
 
-    def result(self, *, centred: bool = False) -> TrainedNetwork:
-        """Return the best network, with its outputs on the bags that were held out.
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def finish(self, *, centred: bool) -> None:
+        """Compute Σ w g of the bags that were held out as `outputs`, by the best network.
 
         If `centred`, its mean over all rows is subtracted.
         """
-        tensors = [torch.from_numpy(matrix) for matrix in self._best]  # the same memory
-        parts = self._rows.cut(self._held_out, _PART_ROWS)
-        with torch.no_grad():
-            if centred:
-                self._best[-1][-1, 0] -= self._rows.mean(tensors)
-            sums = [self._rows.sums(tensors, part).double().numpy() for part in parts]
-        return TrainedNetwork(
-            self._best,
-            self._losses,
-            self._validation_losses,
-            self.best_epoch,
-            self._held_out,
-            np.concatenate([np.empty(0), *sums]),
-        )
+        tensors = [torch.from_numpy(matrix) for matrix in self.matrices]  # the same memory
+        if centred:
+            self.matrices[-1][-1, 0] -= self._rows.mean(tensors)
+        parts = self._rows.cut(self.held_out, _PART_ROWS)
+        sums = [self._rows.sums(tensors, part).double().numpy() for part in parts]
+        self.outputs: NDArray[np.float64] = np.concatenate([np.empty(0), *sums])
 
     def _step(self, batch: Indices, weight: float, rate: float) -> float:
         """Take one step by the loss of a batch; return that loss."""
         total = 0.0
         for part in self._rows.cut(batch, _PART_ROWS):
-            loss = self._rows.loss(self._matrices, part)
+            loss = self._rows.loss(self._weights, part)
             (loss * weight).backward()
             total += float(loss.detach())
-        for matrix, decay in zip(self._matrices, self._decays, strict=True):
+        for matrix, decay in zip(self._weights, self._decays, strict=True):
             if decay:  # the gradient of the penalty, which leaves biases free
                 matrix.grad[:-1].add_(matrix.detach()[:-1], alpha=2 * decay)
         self._optimizer.step(rate)
@@ -317,23 +302,19 @@ class _Training:
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def _validation(self) -> float:
-        parts = self._rows.cut(self._held_out, _PART_ROWS)
-        total = sum(float(self._rows.loss(self._matrices, part)) for part in parts)
-        return total / (len(self._held_out) * self._rows.per_bag)
+        parts = self._rows.cut(self.held_out, _PART_ROWS)
+        total = sum(float(self._rows.loss(self._weights, part)) for part in parts)
+        return total / (len(self.held_out) * self._rows.per_bag)
 
     def _project(self) -> None:
         """Move every layer to the nearest point of the Frobenius ball."""
-        if self._options.max_norm is None:
-            return
-        for matrix in self._matrices:
+        radius = math.inf if self._options.max_norm is None else self._options.max_norm
+        for matrix in self._weights:
             norm = float(torch.linalg.vector_norm(matrix.detach(), dtype=torch.float64))
-            if norm > self._options.max_norm:
+            if norm > radius:
                 # A hair inside, so that rounding to float32 cannot lead out again.
-                matrix.detach().mul_(self._options.max_norm / norm * (1 - 1e-7))
+                matrix.detach().mul_(radius / norm * (1 - 1e-7))
 
     def _permute(self, bags: Indices) -> Indices:
         order = torch.randperm(len(bags), generator=self._generator, device="cpu")
         return np.asarray(bags[order.numpy()])
-
-    def _copy(self) -> tuple[Matrix, ...]:
-        return tuple(matrix.detach().numpy().copy() for matrix in self._matrices)
