@@ -18,7 +18,6 @@ import numpy as np
 
 from labeldp.display import format_budget
 from labeldp.errors import InputError
-from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.models import LinearModel
 from labeldp.pictures import Curve, Picture
 
@@ -26,20 +25,18 @@ MAX_COEFFICIENTS = 30
 """Shown in a picture."""
 _HEADER = ("column", "value", "from privacy", "from sampling", "total", "low", "high")
 _NUMBERS = ("value", "privacy_error", "sampling_error", "total_error", "low", "high")
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "ε": r"$\varepsilon$",
-        "δ": r"$\delta$",
-        "±": r"$\pm$",
-        "²": r"$^2$",
-        "–": "--",
-        "…": r"\dots{}",
-        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-    }
-)
+_LATEX_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "ε": r"$\varepsilon$",
+    "δ": r"$\delta$",
+    "±": r"$\pm$",
+    "²": r"$^2$",
+    "–": "--",
+    "…": r"\dots{}",
+}
+_LATEX = str.maketrans(_LATEX_SIGNS | {mark: f"\\{mark}" for mark in "&%$#_{}"})
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,8 @@ class Summary:
             if entry["total_error"] is not None:
                 reach = _deviations(model) * entry["total_error"]
                 entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
-        warning = None if model.quality is None else model.quality.usefulness_warning
-        notes = [] if warning is None else [warning]
+        quality, features = model.quality, model.features
+        notes = [] if quality is None else [quality.usefulness_warning]
         if model.releases and not has_sampling:
             notes.append(
                 "A penalised fit has no standard errors: it is drawn towards zero on purpose."
@@ -73,18 +70,25 @@ class Summary:
                 else "Errors from sampling are not known, because the residual is not: it was not "
                 "published, or with too much noise. Intervals cover what privacy adds."
             )
+        bases: dict[str, list[str]] = {}  # levels without a column: the others count from them
+        if features is not None:
+            blocks = zip(features.categorical, features.category_blocks, strict=True)
+            for column, block in blocks:
+                for label, place in zip(column.labels, features.kept_places[block], strict=True):
+                    if place < 0:
+                        bases.setdefault(column.name, []).append(label)
         return cls(
             {
                 "releases": list(model.releases),
                 "rows": sum(release["rows"] or 0 for release in model.releases) or None,
                 "rule": model.rule,
                 "clipped_to": list(model.label_range or ()) if model.options.clip else None,
-                "quality": None if model.quality is None else asdict(model.quality),
+                "quality": None if quality is None else asdict(quality),
                 "confidence": model.options.confidence,
                 "intervals_for": target,
                 "coefficients": entries,
-                "base_levels": {} if model.features is None else base_levels(model.features),
-                "notes": notes,
+                "base_levels": bases,
+                "notes": [note for note in notes if note is not None],
             }
         )
 
@@ -115,19 +119,20 @@ class Summary:
 
     def to_html(self) -> str:
         """Return a fragment of two tables."""
+
+        def rows(tag: str, entries: Sequence[Sequence[str]]) -> str:
+            lines = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for row in entries)
+            return "".join(f"<tr>{line}</tr>" for line in lines)
+
         facts = "".join(
             f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
             for name, value in self._facts()
         )
-        head = "".join(f"<th>{escape(name)}</th>" for name in _HEADER)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(entry)) + "</tr>"
-            for entry in self.document["coefficients"]
-        )
+        body = rows("td", [_cells(entry) for entry in self.document["coefficients"]])
         remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self._remarks())
         return (
             f"<table>{facts}</table><table><caption>{escape(self._title())}</caption>"
-            f"<tr>{head}</tr>{rows}</table>{remarks}"
+            f"{rows('th', [_HEADER])}{body}</table>{remarks}"
         )
 
     _repr_html_ = to_html
@@ -146,8 +151,7 @@ class Summary:
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
-        document, quality = self.document, self.document["quality"]
-        facts = []
+        document, facts = self.document, []
         for release in document["releases"]:
             parts = [release["mechanism"] or "aggregates"]
             if release["epsilon"] is not None:
@@ -156,7 +160,7 @@ class Summary:
                 parts.append(f"{release['rows']:,} rows")
             facts.append(("release", ", ".join([*parts, f"{release['bags']:,} aggregates"])))
         facts = facts or [("rows", "plain rows")]
-        rule, ends = document["rule"], document["clipped_to"]
+        rule, ends, quality = (document[name] for name in ("rule", "clipped_to", "quality"))
         choices = ", ".join(
             f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
             for name, value in rule.items()
@@ -166,12 +170,13 @@ class Summary:
         if ends:
             predictions += f", clipped to {ends[0]:g} … {ends[1]:g}"
         facts.append(("predictions", predictions))
-        if quality is not None:
-            gain = f"{quality['gain']:.4g} ± {quality['gain_error']:.2g}"
-            facts.append(("gain over the constant", f"{gain} in mean square, estimated"))
-            for title, name in (("R²", "r2"), ("residual spread", "residual_std")):
-                if quality[name] is not None:
-                    value = f"{quality[name]:.4g} ± {quality[f'{name}_error']:.2g}"
+        titles = {"gain": "gain over the constant", "r2": "R²", "residual_std": "residual spread"}
+        for name, title in titles.items():
+            if quality is not None and quality[name] is not None:
+                value = f"{quality[name]:.4g} ± {quality[f'{name}_error']:.2g}"
+                if name == "gain":
+                    facts.append((title, f"{value} in mean square, estimated"))
+                else:
                     facts.append((f"{title}, estimated", value))
         return facts
 
@@ -186,17 +191,6 @@ class Summary:
         bases = self.document["base_levels"].items()
         levels = ", ".join(f"{name}={' or '.join(levels)}" for name, levels in bases)
         return [*([f"Levels count from {levels}."] if levels else []), *self.document["notes"]]
-
-
-def base_levels(features: FeatureMap) -> dict[str, list[str]]:
-    """Return the levels of each category without a column: the others count from them."""
-    levels = {}
-    for column, block in zip(features.categorical, features.category_blocks, strict=True):
-        pairs = zip(column.labels, features.kept_places[block], strict=True)
-        bases = [label for label, place in pairs if place < 0]
-        if bases:
-            levels[column.name] = bases
-    return levels
 
 
 def _deviations(model: LinearModel) -> float:
@@ -235,53 +229,20 @@ def picture(model: LinearModel, column: str | None = None) -> Picture:
     levels = isinstance(effect.values[0], str)
     x = range(len(effect.values)) if levels else effect.values
     values = effect.predictions, effect.total_errors, effect.privacy_errors
-    styles = ("bars", "points") if levels else ("band", "line")
     ends = model.label_range if model.options.clip else None
     return Picture(
         name=f"column-{place + 1:02}-{plain}",
         title=f"Predictions as {column} moves, other columns at typical values",
         x_label=column,
         y_label="prediction",
-        curves=_curves(model, "prediction", x, values, styles, ends or (-math.inf, math.inf)),
+        curves=_curves(model, "prediction", x, *values, bars=levels, ends=ends),
         names=tuple(map(str, effect.values)) if levels else (),
         sideways=levels and len(effect.values) > 6,
     )
 
 
-def _curves(
-    model: LinearModel,
-    name: str,
-    x: Sequence[float],
-    values: Sequence[Any],
-    styles: tuple[str, str],
-    ends: tuple[float, float] = (-math.inf, math.inf),
-) -> tuple[Curve, ...]:
-    """Return intervals with sampling first, then of privacy alone; each where it is known.
-
-    `values` are y, its total errors and its errors from privacy; all is clipped to `ends`.
-    """
-    y, total, privacy = values
-    reach, level = _deviations(model), f"{100 * model.options.confidence:g} %"
-
-    def curve(label: str, errors: Any, style: str, colour: int) -> Curve:
-        distance = reach * np.array(0.0 if errors is None else errors)
-        middle, low, high = (
-            tuple(np.clip(np.array(y) + shift, *ends).tolist())
-            for shift in (0.0, -distance, distance)
-        )
-        if errors is None:
-            low = high = ()
-        return Curve(label, tuple(x), middle, low, high, style=style, colour=colour)
-
-    own = name if privacy is None else f"{name}, {level} for what privacy adds"
-    curves = [curve(own, privacy, styles[1], 0)]
-    if total is not None:
-        curves.insert(0, curve(f"{level}, privacy and sampling", total, styles[0], 1))
-    return tuple(curves)
-
-
 def _coefficients_picture(model: LinearModel) -> Picture:
-    """Draw the largest coefficients, numbers over the range of their column so that all compare.
+    """Return the largest coefficients, numbers over the range of their column so that all compare.
 
     One of a hinge or a wave says nothing by itself: curves have pictures of their own.
     """
@@ -295,27 +256,57 @@ def _coefficients_picture(model: LinearModel) -> Picture:
     entries = [each for each in model.coefficients if each.name not in {"intercept", *curves}]
     entries.sort(key=lambda entry: -abs(entry.value * spans.get(entry.name, 1.0)))
     shown = entries[:MAX_COEFFICIENTS]
-    scales = [spans.get(entry.name, 1.0) for entry in shown]
     title = ["Coefficients"]
     if len(shown) < len(entries):
         title.append(f"the {len(shown)} largest of {len(entries)}")
     if curves:
         title.append("without those of curves")
-
-    def scaled(name: str) -> list[float] | None:
-        numbers = [getattr(entry, name) for entry in shown]
-        if None in numbers:
-            return None
-        return [number * scale for number, scale in zip(numbers, scales, strict=True)]
-
-    values = [scaled(name) for name in ("value", "total_error", "privacy_error")]
+    values = []
+    for name in ("value", "total_error", "privacy_error"):
+        numbers = [(getattr(each, name), spans.get(each.name, 1.0)) for each in shown]
+        known = [number * span for number, span in numbers if number is not None]
+        values.append(known if len(known) == len(shown) else None)
     return Picture(
         name="coefficients",
         title=", ".join(title),
         x_label="",
         y_label="change of the label: numbers across their range, levels against the base",
-        curves=_curves(model, "coefficient", range(len(shown)), values, ("bars", "points")),
+        curves=_curves(model, "coefficient", range(len(shown)), *values, bars=True),
         levels=(("", 0.0),),
         names=tuple(entry.name for entry in shown),
         sideways=True,
     )
+
+
+def _curves(
+    model: LinearModel,
+    name: str,
+    x: Sequence[float],
+    y: Any,
+    total_errors: Any,
+    privacy_errors: Any,
+    *,
+    bars: bool,
+    ends: tuple[float, float] | None = None,
+) -> tuple[Curve, ...]:
+    """Return intervals with sampling first, then of privacy alone; each where it is known.
+
+    All is clipped to `ends`.
+    """
+    level, reach = f"{100 * model.options.confidence:g} %", _deviations(model)
+    own = name if privacy_errors is None else f"{name}, {level} for what privacy adds"
+    layers = [(own, privacy_errors, "points" if bars else "line", 0)]
+    if total_errors is not None:
+        style = "bars" if bars else "band"
+        layers.insert(0, (f"{level}, privacy and sampling", total_errors, style, 1))
+    curves = []
+    for label, errors, style, colour in layers:
+        distance = reach * np.array(0.0 if errors is None else errors)
+        middle, low, high = (
+            tuple(np.clip(np.array(y) + shift, *(ends or (-math.inf, math.inf))).tolist())
+            for shift in (0.0, -distance, distance)
+        )
+        if errors is None:
+            low = high = ()
+        curves.append(Curve(label, tuple(x), middle, low, high, style=style, colour=colour))
+    return tuple(curves)
