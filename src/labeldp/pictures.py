@@ -12,20 +12,22 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+import numpy as np
+
 from labeldp.errors import MissingExtraError
 
 __all__ = ["Curve", "Picture", "draw", "need_matplotlib", "render"]
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's, which people with any colour vision can tell apart."""
+_DARK_COLOURS = ("#56B4E9", "#E69F00", "#2CC79A", "#E9A6CE", "#F0E442", "#9AD0F5")
+"""The same or lighter ones, for dark paper."""
 _MARKS = "osD^vP"
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 _MIN_LOG_RATIO = 4.0
 """Values that differ by less need no logarithmic axis."""
 _TITLE_LETTERS, _AXIS_LETTERS = 64, 44
 """Letters of a line that fit above a plot, and below one with long names on its left."""
-_DARK_COLOURS = ("#56B4E9", "#E69F00", "#2CC79A", "#E9A6CE", "#F0E442", "#9AD0F5")
-"""The same or lighter ones, for dark paper."""
 _PAPER_AND_INK = {False: ("#ffffff", "#1a1a1a"), True: ("#16191d", "#e6e6e6")}
 
 
@@ -99,12 +101,14 @@ def render(picture: Picture, *, dark: bool = False) -> Any:
     figure = need_matplotlib()(figsize=(7.2, height), layout="constrained", facecolor=paper)
     axes, palette = figure.add_subplot(facecolor=paper), _DARK_COLOURS if dark else _COLOURS
     for curve in picture.curves:
-        _add(axes, curve, palette[curve.colour % len(palette)], sideways=sideways)
+        draw_curve = _draw_line if curve.style in ("line", "band") else _draw_points
+        draw_curve(axes, curve, palette[curve.colour % len(palette)], sideways)
     line = axes.axvline if sideways else axes.axhline
     for place, (label, level) in enumerate(picture.levels):
         style = (":", "--")[place % 2]
         line(level, color=ink, alpha=0.7, lw=1, ls=style, label=label or None, zorder=0)
     along, across = (axes.yaxis, axes.xaxis) if sideways else (axes.xaxis, axes.yaxis)
+    _set_ticks(across, axes.set_xscale if sideways else axes.set_yscale, picture.log_y)
     if picture.names:
         along.set_ticks(range(len(picture.names)), picture.names)
         if sideways:
@@ -112,68 +116,61 @@ def render(picture: Picture, *, dark: bool = False) -> Any:
         elif len(picture.names) > 6:
             axes.tick_params(axis="x", rotation=60)
     else:
-        _ticks(along, axes.set_xscale, picture.log_x)
-    _ticks(across, axes.set_xscale if sideways else axes.set_yscale, picture.log_y)
-    below, beside = picture.x_label, picture.y_label
-    if sideways:
-        below, beside = beside, below
+        _set_ticks(along, axes.set_xscale, picture.log_x)
+    labels = (picture.y_label, picture.x_label) if sideways else (picture.x_label, picture.y_label)
     axes.set_title(fill(picture.title, _TITLE_LETTERS), fontsize=10, color=ink)
-    axes.set_xlabel(fill(below, _AXIS_LETTERS), color=ink)
-    axes.set_ylabel(beside, color=ink)
+    axes.set_xlabel(fill(labels[0], _AXIS_LETTERS), color=ink)
+    axes.set_ylabel(labels[1], color=ink)
     axes.grid(alpha=0.25, lw=0.5, color=ink)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(ink)
     axes.tick_params(colors=ink, which="both")
     if axes.get_legend_handles_labels()[1]:
-        figure.legend(
-            fontsize=8, frameon=False, loc="outside lower center", ncols=2, labelcolor=ink
-        )
+        place = {"loc": "outside lower center", "ncols": 2}
+        figure.legend(fontsize=8, frameon=False, labelcolor=ink, **place)
     return figure
 
 
-def _add(axes: Any, curve: Curve, colour: str, *, sideways: bool) -> None:
-    if curve.style in ("line", "band"):
-        _add_line(axes, curve, colour)
-        return
+def _draw_points(axes: Any, curve: Curve, colour: str, sideways: bool) -> None:
+    """Draw marks with bars, joined by a line if asked, or thin bars alone."""
     bars = None
     if curve.low:
-        below = [max(0.0, y - low) for y, low in zip(curve.y, curve.low, strict=True)]
-        above = [max(0.0, high - y) for y, high in zip(curve.y, curve.high, strict=True)]
-        bars = [below, above]
-    mark = "none" if curve.style == "bars" else _MARKS[curve.colour % len(_MARKS)]
-    joined = "-" if curve.style == "joined" else "none"
-    places = (curve.y, curve.x) if sideways else (curve.x, curve.y)
-    along = curve.reach or None
-    lengths = {"xerr": bars, "yerr": along} if sideways else {"xerr": along, "yerr": bars}
+        ends = np.array([curve.low, curve.high]) - curve.y
+        bars = np.maximum(0.0, ends * [[-1], [1]])
+    reach = curve.reach or None
+    alone = curve.style == "bars"
+    data = {"x": curve.x, "y": curve.y, "xerr": reach, "yerr": bars}
+    if sideways:
+        data = {"x": curve.y, "y": curve.x, "xerr": bars, "yerr": reach}
     axes.errorbar(
-        *places, **lengths, marker=mark, ls=joined, color=colour,
-        ms=4.5, lw=1, elinewidth=1 if mark == "none" else 2, capsize=2, label=curve.label,
+        **data, marker="none" if alone else _MARKS[curve.colour % len(_MARKS)],
+        ls="-" if curve.style == "joined" else "none", color=colour, ms=4.5, lw=1,
+        elinewidth=1 if alone else 2, capsize=2, label=curve.label,
     )  # fmt: skip
 
 
-def _add_line(axes: Any, curve: Curve, colour: str) -> None:
-    """Add a line with a light band, or a hatched band that differs from it without colour."""
-    alone = curve.style == "band"
-    if not alone:
-        axes.plot(curve.x, curve.y, color=colour, lw=1.3, ls=_LINES[curve.colour % len(_LINES)],
-                  label=curve.label)  # fmt: skip
+def _draw_line(axes: Any, curve: Curve, colour: str, _sideways: bool) -> None:
+    """Draw a line with a light band, or a hatched band that differs from it without colour."""
+    band: dict[str, Any] = {"color": colour, "edgecolor": None, "alpha": 0.25}
+    if curve.style == "line":
+        style = _LINES[curve.colour % len(_LINES)]
+        axes.plot(curve.x, curve.y, color=colour, lw=1.3, ls=style, label=curve.label)
+    else:
+        band = {"facecolor": "none", "edgecolor": colour, "hatch": "////", "alpha": 0.45}
+        band["label"] = curve.label
     if curve.low:
-        look = {"facecolor": "none", "hatch": "////", "alpha": 0.45} if alone else {"alpha": 0.25}
-        axes.fill_between(
-            curve.x, curve.low, curve.high, color=None if alone else colour, lw=0,
-            edgecolor=colour if alone else None, label=curve.label if alone else None, **look,
-        )  # fmt: skip
+        axes.fill_between(curve.x, curve.low, curve.high, lw=0, **band)
 
 
-def _ticks(axis: Any, change: Callable[[str], None], wanted: bool) -> None:
+def _set_ticks(axis: Any, set_scale: Callable[[str], None], wants_log: bool) -> None:
     """Set a logarithmic axis where values differ much, with plain numbers, not powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_data_interval()
-    if not wanted or low <= 0 or high / low < _MIN_LOG_RATIO:
+    if not wants_log or low <= 0 or high / low < _MIN_LOG_RATIO:
         axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
         return
-    change("log")
+    set_scale("log")
     few = (1.0, 2.0, 5.0) if high / low < 500 else (1.0,)
     steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < 10 else few
     axis.set_major_locator(LogLocator(subs=steps))

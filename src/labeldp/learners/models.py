@@ -7,9 +7,7 @@
 A file is a JSON document with exact floats. Where a model has arrays, it is a NumPy .npz that holds
 the document's text as the bytes of `header`; it is not compressed, so it cannot unfold into more
 than it is, and nothing is pickled. A seal (SHA-256 over all fields and arrays) makes an altered
-model fail to load instead of predicting something else.
-
-Predicting imports neither scikit-learn nor SciPy nor torch.
+model fail to load. Predicting imports neither scikit-learn nor SciPy nor torch.
 """
 
 from __future__ import annotations
@@ -124,11 +122,7 @@ class Quality:
 
     @property
     def beats_the_constant(self) -> bool:
-        """Whether the release shows that its predictions beat a constant.
-
-        Predictions that are a posterior mean show it by the posterior, others by their gain, if
-        that is more than two deviations.
-        """
+        """Whether the release shows it: by the posterior, else by a gain beyond two deviations."""
         if self.worse is not None:
             return self.worse < MAX_RISK
         return self.gain > 2 * self.gain_error
@@ -177,12 +171,12 @@ class LinearOptions:
             clip=to_bool("clip", self.clip),
         )
         limits = (options.penalty != 0) + (options.lasso != 0) + (options.max_norm is not None)
-        if limits > 1:
-            raise InputError("set one of `penalty`, `lasso` and `max_norm`, not both")
         if options.shrink and limits:
             raise InputError(
                 "`shrink=True` chooses its own penalty; leave `penalty`, `lasso` and `max_norm` out"
             )
+        if limits > 1:
+            raise InputError("set one of `penalty`, `lasso` and `max_norm`, not both")
         return options
 
 
@@ -428,9 +422,9 @@ class NetworkModel:
         model = cls(**values)
         features, sizes = model.features, tuple[int, ...]()
         if model.input == "columns" and features is None:
-            names = model.centre if model.feature_names is None else model.feature_names
             numbers = len(model.centre or ())
-            if not numbers == len(model.spread or ()) == len(names or ()):
+            names = (None,) * numbers if model.feature_names is None else model.feature_names
+            if not numbers == len(model.spread or ()) == len(names):
                 raise ValueError("the columns differ in number")
         elif model.input == "design" and features is not None:
             numbers = len(features.names) - (features.constant is not None)
@@ -441,10 +435,9 @@ class NetworkModel:
             raise ValueError("input and features do not go together")
         widths = [sum(sizes) + numbers, *(matrix.shape[1] for matrix in matrices)]
         shapes = [(before + 1, after) for before, after in pairwise(widths)]
-        if [each.shape for each in matrices] != shapes or widths[-1] != 1:
-            raise ValueError("the layers do not fit together")
-        if sizes != model.layers.sizes:
-            raise ValueError("the layers do not fit the columns")
+        fit_together = [each.shape for each in matrices] == shapes and widths[-1] == 1
+        if not fit_together or sizes != model.layers.sizes:
+            raise ValueError("the layers do not fit together, or not the columns")
         if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in matrices):
             raise ValueError("a layer is not a matrix of finite float32")
         return model
