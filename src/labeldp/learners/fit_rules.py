@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InputError
 from labeldp.learners.models import LinearOptions
-from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
+from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue, truncated_svd
 from labeldp.learners.shrinkage import PriorMixture, prior_family
 
 Array = NDArray[np.float64]
@@ -95,11 +95,11 @@ class _CentredColumns:
             self.others = np.delete(root, self.place, axis=1)
             self.columns = self.others - np.outer(self.mean, self.mean @ self.others)
             self.length = np.linalg.norm(root[:, self.place])
-        left, values, right = np.linalg.svd(self.columns, full_matrices=False)
         # Relative to the whole design: without the constant, rounding must not look large.
         scale = float(np.linalg.norm(root, axis=0).max(initial=0.0))
-        kept = values > equations.rank_tolerance * max(scale, float(values.max(initial=0.0)))
-        self.left, self.values, self.right = left[:, kept], values[kept], right[kept]
+        self.left, self.values, self.right = truncated_svd(
+            self.columns, equations.rank_tolerance, scale
+        )
 
     def along_mean(self, estimate: Array) -> Array:
         """Return the part of b̃ that the constant explains."""
@@ -229,9 +229,7 @@ def norm_bound(equations: NoisyNormalEquations, radius: float) -> FitRule:
     least norm is within the bound, it is the answer; else r = (RᵀR + λI)⁻¹Rᵀb̃ with the one λ > 0
     at which ‖r‖ = radius (theory §5).
     """
-    left, values, right = np.linalg.svd(equations.root, full_matrices=False)
-    kept = values > equations.rank_tolerance * float(values.max(initial=0.0))
-    left, values, right = left[:, kept], values[kept], right[kept]
+    left, values, right = truncated_svd(equations.root, equations.rank_tolerance)
 
     def solve(estimate: Array) -> tuple[Array, float]:
         coordinates = left.T @ estimate

@@ -130,9 +130,7 @@ class NoisyNormalEquations:
         """Return the equations of the fit by these columns; the others count as unexplained."""
         if columns.all():
             return self
-        left, values, right = np.linalg.svd(self.root[:, columns], full_matrices=False)
-        kept = values > self.rank_tolerance * values.max(initial=0.0)
-        inside, root = left[:, kept], (values[:, None] * right)[kept]
+        inside, values, right = truncated_svd(self.root[:, columns], self.rank_tolerance)
         estimate, spread = inside.T @ self.estimate, inside.T @ self.spread
         residual = self.residual_ss
         if residual is not None:
@@ -141,7 +139,7 @@ class NoisyNormalEquations:
             residual = NoisyValue(residual.value + more.value, error)
         return replace(
             self,
-            root=root,
+            root=values[:, None] * right,
             estimate=estimate,
             spread=spread,
             constant=_place(self.constant, columns),
@@ -154,6 +152,15 @@ def _place(constant: int | None, columns: Columns) -> int | None:
     if constant is None or not columns[constant]:
         return None
     return int(columns[:constant].sum())
+
+
+def truncated_svd(
+    matrix: Array, tolerance: float, scale: float = 0.0
+) -> tuple[Array, Array, Array]:
+    """Return the SVD without directions below a share of the largest value or of `scale`."""
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    kept = values > tolerance * max(scale, float(values.max(initial=0.0)))
+    return left[:, kept], values[kept], right[kept]
 
 
 def square_norm(estimate: Array, spread: Array) -> NoisyValue:
@@ -383,13 +390,12 @@ def _estimated_equations(
     used, width = np.append(columns, True), int(columns.sum())
     factor = triangle((block[:, used] for block in blocks), width + 1)
     design, labels = factor[:, :-1], factor[:, -1]
-    left, values, right = np.linalg.svd(design, full_matrices=False)
-    kept = values > rank_tolerance * values.max(initial=0.0)
-    if kept.sum() == width:  # the triangle keeps the columns' own scales apart
+    left, values, right = truncated_svd(design, rank_tolerance)
+    if len(values) == width:  # the triangle keeps the columns' own scales apart
         root, estimate, rest = design[:width], labels[:width], labels[width:]
     else:
-        root, estimate = (values[:, None] * right)[kept], left[:, kept].T @ labels
-        rest = labels - left[:, kept] @ estimate
+        root, estimate = values[:, None] * right, left.T @ labels
+        rest = labels - left @ estimate
     dof, scale = count - len(estimate), math.sqrt(unit)
     variance = float(rest @ rest) / dof if dof >= 1 else math.nan
     return NoisyNormalEquations(

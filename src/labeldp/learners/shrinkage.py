@@ -74,16 +74,17 @@ def prior_family(
     column comes first; if all are 0, there is one model.
     """
     columns = root if constant is None else np.delete(root, constant, axis=1)
+    of_columns = np.array(degrees or [0] * root.shape[1])
+    of_columns = of_columns if constant is None else np.delete(of_columns, constant)
     even = np.eye(len(root))
     if mean is not None:
         columns = columns - np.outer(mean, mean @ columns)
         even -= np.outer(mean, mean)
-    if not any(degrees):
+    curves = sorted(set(of_columns[of_columns > 0].tolist()))
+    if not curves:
         priors = [Prior("even", even), *_column_priors(columns)]
     else:
         priors = []
-        of_columns = np.delete(np.array(degrees), [] if constant is None else constant)
-        curves = sorted(set(of_columns[of_columns > 0].tolist()))
         for degree in (0, *curves):
             added = [each for each in curves if each <= degree]
             diagonals = []  # of W
@@ -96,10 +97,11 @@ def prior_family(
                 belief = 1 / (2 * len(diagonals))
                 priors += _column_priors(columns * np.sqrt(diagonal), MODELS[degree], belief)
     trace = len(root) - (mean is not None)
+    sizes = [float(np.trace(prior.matrix)) for prior in priors]
     return [
         replace(prior, matrix=prior.matrix * (trace / size))
-        for prior in priors
-        if (size := float(np.trace(prior.matrix))) > 0.0
+        for prior, size in zip(priors, sizes, strict=True)
+        if size > 0.0
     ]
 
 
@@ -188,12 +190,11 @@ class PriorMixture:
 
     def mean(self, estimate: Array) -> Array:
         """Return the posterior mean alone, without products of matrices."""
-        return self._mean(estimate, self._weights(estimate))
+        return self._average(estimate)[0]
 
     def posterior(self, estimate: Array) -> Posterior:
         """Return all that is known about b."""
-        weights = self._weights(estimate)
-        mean, noise = self._mean(estimate, weights), self._noise
+        (mean, weights), noise = self._average(estimate), self._noise
         within, pulled, between = np.zeros((3, *noise.shape))
         names: dict[str, float] = {}
         models: dict[str, float] = {}
@@ -219,25 +220,21 @@ class PriorMixture:
             models={name: share / (signal or 1.0) for name, share in models.items()},
         )
 
-    def _weights(self, estimate: Array) -> list[Array]:
-        """Return the probability of every τ of every component."""
+    def _average(self, estimate: Array) -> tuple[Array, list[Array]]:
+        """Return b̃ − N·Σ w·u·(N0 + τP)⁻¹b̃, and the probability w of every τ of every component."""
+        parts = [(part, part.vectors.T @ estimate) for part in self._components]
         logs = [
-            part.log_weights - 0.5 * (part.precisions @ np.square(part.vectors.T @ estimate))
-            for part in self._components
+            part.log_weights - 0.5 * (part.precisions @ np.square(turned)) for part, turned in parts
         ]
         largest = max(float(log.max()) for log in logs)  # so that exp cannot underflow for all
-        parts = [np.exp(log - largest) for log in logs]
-        total = math.fsum(float(part.sum()) for part in parts)
-        return [part / total for part in parts]
-
-    def _mean(self, estimate: Array, weights: Sequence[Array]) -> Array:
-        """Return b̃ − N·Σ w·u·(N0 + τP)⁻¹b̃."""
+        weights = [np.exp(log - largest) for log in logs]
+        total = math.fsum(float(weight.sum()) for weight in weights)
+        weights = [weight / total for weight in weights]
         solved = [
-            part.vectors
-            @ (part.noise_scale * (weight @ part.precisions) * (part.vectors.T @ estimate))
-            for part, weight in zip(self._components, weights, strict=True)
+            part.vectors @ (part.noise_scale * (weight @ part.precisions) * turned)
+            for (part, turned), weight in zip(parts, weights, strict=True)
         ]
-        return np.asarray(estimate - self._noise @ np.sum(solved, axis=0))
+        return np.asarray(estimate - self._noise @ np.sum(solved, axis=0)), weights
 
 
 def _noise_scales(radial: int | None) -> list[tuple[float, float]]:
