@@ -126,8 +126,8 @@ def render(picture: Picture, *, dark: bool = False) -> Any:
     axes.spines[["left", "bottom"]].set_color(ink)
     axes.tick_params(colors=ink, which="both")
     if axes.get_legend_handles_labels()[1]:
-        place = {"loc": "outside lower center", "ncols": 2}
-        figure.legend(fontsize=8, frameon=False, labelcolor=ink, **place)
+        corner = "outside lower center"
+        figure.legend(fontsize=8, frameon=False, loc=corner, ncols=2, labelcolor=ink)
     return figure
 
 
