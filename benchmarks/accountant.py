@@ -3,7 +3,7 @@
     python benchmarks/accountant.py [--bags 10,247,10001,1000000] [--json]
 
 δ(ε) of one neighbour of a release of m bags (theory §3b), at reference values with 20 digits that
-tests/accounting/make_references.py computes in ball arithmetic by yet another road:
+tests/accounting/make_references.py computes in ball arithmetic by yet another method:
 
     contour        ours: one contour integral; `claimed` is its upper end, what a certificate says
     quadrature     our second method, which checks the first

@@ -3,7 +3,7 @@
     python benchmarks/bags.py [--rows 1200000] [--bags 1000,16000] [--size 64] [--json]
 
     ours               `plan` and `Plan.release_to`: rows of bags read by number; ranks, leverages
-                       and residuals with proven bounds; labels rounded exactly at the door
+                       and residuals with proven bounds; labels rounded exactly
     ours, verify       `verify` with the table: leverages of all bags again
     ours, one by one   the same release with every bag looked at alone, in exact integers, as
                        happens to bags that the stacked way cannot prove good

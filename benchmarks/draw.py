@@ -2,8 +2,8 @@
 
     python benchmarks/draw.py [--rows 1000000] [--bags 16,247,2223,24706] [--tables ...] [--json]
 
-    ours       plan and release, from Parquet: reading, sums, leverages, accounting, labels
-               through the door; in a process of its own
+    ours       plan and release, from Parquet: reading, sums, leverages, accounting,
+               rounded noise; in a process of its own
     loop       the paper's algorithm: for each bag draw n weights w, publish w @ A
     blocked    8192 rows at a time, W.T @ A as one product for all bags
     sklearn    GaussianRandomProjection of Aᵀ, which holds all n·m weights in memory

@@ -2,9 +2,9 @@
 
 python benchmarks/far.py [--rows 131072] [--far 1000000000000] [--docs docs/spark.md] [--json]
 
-Tallies cannot tell whose rows a share is made of. So the share of a table, merged with itself
-forty times over, is that of a table with 2⁴⁰ times the rows, and everything from the feature map
-to the certificate runs on it as it would on a cluster; only reading is left out.
+The state of an accumulator does not say which rows it is made of. So the state of a table, merged
+with itself forty times, is that of a table with 2⁴⁰ times the rows. Everything from the feature
+map to the certificate runs on it as it would on a cluster; only reading is left out.
 
 sums       parts of the table merged in several orders have one digest; as if there were `far` rows
            the sums are those of the small table times 2^k, compared in Python's integers
@@ -59,24 +59,24 @@ class AsIf:
 
     doublings: int
     sent: dict[str, int] = field(default_factory=dict)
-    """Bytes of a share, by the pass."""
+    """Bytes of a state, by the pass."""
     progress: Progress = quiet
     threads: int = 0
 
     @property
     def run_pass(self) -> RunPass:
-        return self._fold
+        return self._run
 
-    def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
-        needs = combine([tally.requirements for tally in tallies])
+    def _run(self, task: str, source: Source, /, *accumulators: Accumulator[Any]) -> Any:
+        needs = combine([accumulator.requirements for accumulator in accumulators])
         check = source.label_check() if needs.labels else None
-        totals = [tally.new() for tally in tallies]
-        shares = states_in_order(source, totals, needs, check)
-        self.sent[task] = max(self.sent.get(task, 0), carried(shares))
-        merge_states(totals, shares)
+        totals = [accumulator.new() for accumulator in accumulators]
+        states = states_in_order(source, totals, needs, check)
+        self.sent[task] = max(self.sent.get(task, 0), carried(states))
+        merge_states(totals, states)
         for _ in range(self.doublings):
-            pairs = zip(totals, tallies, strict=True)
-            totals = [doubled(total, tally.new()) for total, tally in pairs]
+            pairs = zip(totals, accumulators, strict=True)
+            totals = [doubled(total, accumulator.new()) for total, accumulator in pairs]
         if check is not None:
             check.finish()
         return one_or_all([total.result(int) for total in totals])
@@ -94,37 +94,37 @@ class Uncounted:
         return getattr(self._reader, name)
 
 
-def carried(shares: Sequence[Any]) -> int:
+def carried(states: Sequence[Any]) -> int:
     """Bytes of an answer on its way, packed as `labeldp.data.cluster` packs it."""
-    return len(zlib.compress(pickle.dumps((list(shares), [])), 1))
+    return len(zlib.compress(pickle.dumps((list(states), [])), 1))
 
 
 def doubled(total: Accumulator[Any], twice: Accumulator[Any]) -> Accumulator[Any]:
     """Return `twice`, an empty accumulator, with all rows of the total and the same again."""
-    share = total.state()
-    twice.merge(share)
-    twice.merge(share)
+    state = total.state()
+    twice.merge(state)
+    twice.merge(state)
     return twice
 
 
-def merged(tally: Accumulator[Any], shares: Sequence[Any]) -> Any:
-    """The shares one after another, as the driver merges them."""
-    total = tally.new()
-    for share in shares:
-        total.merge(share)
+def merged(accumulator: Accumulator[Any], states: Sequence[Any]) -> Any:
+    """The states one after another, as the driver merges them."""
+    total = accumulator.new()
+    for state in states:
+        total.merge(state)
     return total.result(int)
 
 
-def in_pairs(tally: Accumulator[Any], shares: Sequence[Any]) -> Any:
-    """The shares as a tree, as many machines would merge them."""
-    while len(shares) > 1:
-        pairs = [shares[place : place + 2] for place in range(0, len(shares), 2)]
-        shares = [reduce(lambda one, two: _both(tally, one, two), pair) for pair in pairs]
-    return merged(tally, shares)
+def in_pairs(accumulator: Accumulator[Any], states: Sequence[Any]) -> Any:
+    """The states as a tree, as many machines would merge them."""
+    while len(states) > 1:
+        pairs = [states[place : place + 2] for place in range(0, len(states), 2)]
+        states = [reduce(lambda one, two: _both(accumulator, one, two), pair) for pair in pairs]
+    return merged(accumulator, states)
 
 
-def _both(tally: Accumulator[Any], one: Any, two: Any) -> Any:
-    total = tally.new()
+def _both(accumulator: Accumulator[Any], one: Any, two: Any) -> Any:
+    total = accumulator.new()
     total.merge(one)
     total.merge(two)
     return total.state()
@@ -133,16 +133,18 @@ def _both(tally: Accumulator[Any], one: Any, two: Any) -> Any:
 def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
     """The digests of sums that were merged forwards, backwards, shuffled and in pairs."""
     found: dict[str, set[str]] = {"features": set(), "labels": set()}
-    tallies = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
-    for tally, name in zip(tallies, found, strict=True):
-        needs = tally.requirements
-        shares = [
-            states_in_order(part, [tally], needs, part.label_check() if needs.labels else None)[0]
+    accumulators = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
+    for accumulator, name in zip(accumulators, found, strict=True):
+        needs = accumulator.requirements
+        states = [
+            states_in_order(
+                part, [accumulator], needs, part.label_check() if needs.labels else None
+            )[0]
             for part in parts
         ]
-        shuffled = random.Random(1).sample(shares, len(shares))
-        sums = [merged(tally, order) for order in (shares, shares[::-1], shuffled)]
-        found[name] = {_digest(each) for each in (*sums, in_pairs(tally, shares))}
+        shuffled = random.Random(1).sample(states, len(states))
+        sums = [merged(accumulator, order) for order in (states, states[::-1], shuffled)]
+        found[name] = {_digest(each) for each in (*sums, in_pairs(accumulator, states))}
     return found
 
 
@@ -161,9 +163,9 @@ def _digest(sums: FeatureGram | LabelMoments) -> str:
 
 def exact_times(source: Source, made: Plan, doublings: int) -> tuple[bool, int]:
     """Whether all sums are those of the table times 2**doublings; bits of the largest limb."""
-    tallies = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
-    gram, moments = AsIf(0).run_pass("label sums", source, *tallies)
-    far_gram, far_moments = AsIf(doublings).run_pass("label sums", source, *tallies)
+    accumulators = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
+    gram, moments = AsIf(0).run_pass("label sums", source, *accumulators)
+    far_gram, far_moments = AsIf(doublings).run_pass("label sums", source, *accumulators)
     every, factor = range(gram.width), 2**doublings
     same = bool((far_gram.exact(every) == gram.exact(every) * factor).all())
     same &= bool((far_moments.cross == moments.cross * factor).all())
@@ -201,10 +203,10 @@ def measure(name: str, rows: int, far: int) -> dict[str, Any]:
         "noise": claim["shape"]["noise_std"],
         "valid": valid,
         "plan_seconds": time.wall,
-        "share_bytes": max(engine.sent.values()),
+        "state_bytes": max(engine.sent.values()),
         "task": max(engine.sent, key=lambda task: engine.sent[task]),
         "passes": len(engine.sent),
-        "whole_share_bytes": GramAccumulator(made.features).requirements.state_bytes,
+        "whole_state_bytes": GramAccumulator(made.features).requirements.state_bytes,
         "bytes_per_row": data.nbytes / rows,
     }
 
@@ -230,7 +232,7 @@ def _measured(records: list[dict[str, Any]]) -> list[str]:
             f"| {each['table']} | {each['design_columns']:,} | {each['rows']:.3g} | "
             f"{_yes(each['exact'])} | {_yes(each['one_digest'])} | {each['largest_bits']} of 63 "
             f"bits | {each['epsilon']:g}, {each['delta']:.1g} | {each['gap']:.3f} | "
-            f"{_yes(each['valid'])} | {_size(each['share_bytes'])} |"
+            f"{_yes(each['valid'])} | {_size(each['state_bytes'])} |"
         )
     return lines
 
@@ -244,8 +246,8 @@ def _computed(records: list[dict[str, Any]]) -> list[str]:
     for each in records:
         raw = each["rows"] * each["bytes_per_row"]
         lines.append(
-            f"| {each['table']} | {_size(TASKS * each['share_bytes'])} | "
-            f"{_size(TASKS * each['whole_share_bytes'])} | {_size(raw)} |"
+            f"| {each['table']} | {_size(TASKS * each['state_bytes'])} | "
+            f"{_size(TASKS * each['whole_state_bytes'])} | {_size(raw)} |"
         )
     return lines
 

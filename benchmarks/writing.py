@@ -3,7 +3,7 @@
     python benchmarks/writing.py [--bags 100000,1000000] [--table dense-8] [--rows 200000] [--json]
 
     release      `Plan.release_to`: one pass over the labels of a synthetic table, then aggregates
-                 are drawn, labels rounded at the door, hashed and written in a stream; in a
+                 are drawn, labels rounded, hashed and written in a stream; in a
                  process of its own
     pyarrow      one batch of normal numbers, drawn beforehand, written as often as it takes
 

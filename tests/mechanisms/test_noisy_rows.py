@@ -29,6 +29,7 @@ from labeldp.mechanisms.noisy_rows import (
     least_noise,
     noisy_labels,
 )
+from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved
 from tests.plans import plan
@@ -112,7 +113,7 @@ def test_whatever_a_label_gives_its_neighbour_gives_too(law: str) -> None:
 
 @by_law
 def test_draws_in_doubt_are_settled_by_exact_numbers(law: str) -> None:
-    made, publish = made_plan(law), noisy_labels.__globals__["rounded_noise"].sample_rounded
+    made, publish = made_plan(law), rounded_noise.sample_rounded
     plain = made.release(source(ROWS), randomness=Randomness.experiment(5))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

@@ -1,4 +1,4 @@
-"""Each mechanism's best release of one table at ε = 1 and 4, by the public road.
+"""Each mechanism's best release of one table at ε = 1 and 4, made by `plan` and `release`.
 
 `plan(...).release(...)` and a fit, several times; ε is the certificate's. Errors are measured
 with raw labels, which only an experiment may do.

@@ -19,7 +19,7 @@ The paper's tables and figures again, each beside the numbers that the paper pri
 {stopped}
 {note}
 Only the releases of "Every mechanism on one table", of "Real data" and of the tables "what the same
-ε buys today" were made by the public road, with certificates.
+ε buys today" were made by `labeldp release`, with certificates.
 
 ## Where the numbers come from, and why they differ from the paper's
 
