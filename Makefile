@@ -60,7 +60,7 @@ test-slow: $(VENV)/torch $(VENV)/accountants $(SPARK)
 
 test-hostile: $(VENV)/dev
 	@echo "== bad inputs, kills, limits, fuzzing and soak (about 15 minutes); counts for docs/guarantees.md at the end"
-	@$(BIN)/python -m pytest tests/hostile tests/cli/test_cli_mistakes.py tests/test_mistakes.py tests/cli/test_cli_odd_files.py tests/cli/test_cli_refusals.py tests/cli/test_cli_terminal.py -m 'hostile or not slow'
+	@$(BIN)/python -m pytest tests/hostile tests/test_mistakes.py tests/cli/test_odd_files.py tests/cli/test_refusals.py tests/cli/test_terminal.py -m 'hostile or not slow'
 
 # PyTorch of that time is several GB large: tests of the neural learner skip and say so
 test-oldest: export LABELDP_EXTRAS =
