@@ -41,7 +41,7 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
 from labeldp.io_util import check_target, new_path, path_problem, read_json
 from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
-from labeldp.mechanisms.description import Note, left_out_note, sort_notes
+from labeldp.mechanisms.description import ROWS_LEFT_OUT, Note, left_out_words
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import (
@@ -57,7 +57,7 @@ from labeldp.mechanisms.options import (
     make_options,
     names,
 )
-from labeldp.mechanisms.registry import make_request, mechanism_named, option_names, read_claim
+from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms, read_claim
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import read_about, seal
 from labeldp.release.files import Release
@@ -114,7 +114,6 @@ class Plan(MechanismPlan, ReprMixin):
         self,
         source: Any,
         *,
-        label: str | None = None,
         engine: Engine | None = None,
         randomness: Randomness | None = None,
         ledger: Ledger | None = None,
@@ -130,8 +129,6 @@ class Plan(MechanismPlan, ReprMixin):
         source
             the table that was planned for: what `scan` made, or a path or a frame, which is read
             as the plan's was.
-        label
-            the private column, where the plan does not know it: a file of an earlier version.
         engine
             where data are read; changes speed, never a result.
         randomness
@@ -144,7 +141,8 @@ class Plan(MechanismPlan, ReprMixin):
         again
             release a plan from a file (`load`) once more without a ledger: it costs again.
         table
-            keywords of `scan`, in the place of what was said for `plan`.
+            keywords of `scan`, in the place of what was said for `plan`; a file of an earlier
+            version does not know its `label`.
 
         Returns
         -------
@@ -168,7 +166,7 @@ class Plan(MechanismPlan, ReprMixin):
         >>> plan.release(table).bags
         2
         """
-        source = self.scan(source, label=label, **table)
+        source = self.scan(source, **table)
         rows, columns = self.claim.extent(len(self.features.names), len(self.features.columns))
         if rows * columns > MOST_NUMBERS:
             raise PlanError(
@@ -182,7 +180,6 @@ class Plan(MechanismPlan, ReprMixin):
         directory: str | Path,
         source: Any,
         *,
-        label: str | None = None,
         engine: Engine | None = None,
         randomness: Randomness | None = None,
         ledger: Ledger | None = None,
@@ -197,7 +194,7 @@ class Plan(MechanismPlan, ReprMixin):
         ----------
         directory
             where to; it must not exist, and is there whole or not at all.
-        source, label, engine, randomness, ledger, dataset, about, again, table
+        source, engine, randomness, ledger, dataset, about, again, table
             as for `release`.
 
         Returns
@@ -209,18 +206,9 @@ class Plan(MechanismPlan, ReprMixin):
         ------
         ReleaseError
             the directory exists or cannot be written; others as `release`.
-
-        Examples
-        --------
-        >>> import labeldp, tempfile
-        >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
-        >>> plan = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     plan.release_to(f"{place}/published", table).bags
-        2
         """
         check_target(target := to_path("directory", directory))
-        source = self.scan(source, label=label, **table)
+        source = self.scan(source, **table)
         return self._release(source, target, engine, randomness, ledger, dataset, about, again)
 
     def _release(
@@ -269,26 +257,25 @@ class Plan(MechanismPlan, ReprMixin):
             return Release.load(target, verify=False)
         return Release(table, self.features, certificate, pending.files)
 
-    def scan(self, data: Any, *, label: str | None = None, **table: Any) -> Source:
+    def scan(self, data: Any, **table: Any) -> Source:
         """Scan a table with all that the plan knows: its columns and what was said for it.
 
         Parameters
         ----------
         data
             a path or a frame; a source is returned as it is.
-        label, table
+        table
             as for `release`.
         """
-        said = table if label is None else table | {"label": label}
         if isinstance(data, Source):
-            return as_source(data, **said)
+            return as_source(data, **table)
         person = self.claim.person
         known: dict[str, Any] = {
             "label_range": (self.labels.low, self.labels.high),
             "person": None if person is None else person.column,
             **self.features.reading,
         }
-        return as_source(data, **known | applicable(data, self.table) | said)
+        return as_source(data, **known | applicable(data, self.table) | table)
 
     # ---- plan files
 
@@ -306,10 +293,10 @@ class Plan(MechanismPlan, ReprMixin):
                 "table": dict(self.table),
                 "notes": list(self.notes),
                 "warnings": list(self.warnings),
-                **({"anyway": True} if self.force else {}),
-                **({"bases": list(self.bases)} if self.bases else {}),
-                **({} if self.weights is None else {"weights": self.weights.to_json()}),
             }
+            | ({"anyway": True} if self.force else {})
+            | ({"bases": list(self.bases)} if self.bases else {})
+            | ({"weights": self.weights.to_json()} if self.weights is not None else {})
         )
 
     @classmethod
@@ -569,7 +556,8 @@ def plan(
     """
     arguments = dict(locals())  # before any other name is set
     del arguments["table"]
-    own = {*names(Encoding), *option_names()}  # also options of mechanisms of other packages
+    # The options may be those of a mechanism of another package.
+    own = {*names(Encoding), *(name for each in mechanisms() for name in names(each.Options))}
     choices = {name: value for name, value in (arguments | table).items() if name in own}
     table = {name: value for name, value in table.items() if name not in own}
     choices["epsilon"] = to_float("epsilon", epsilon)
@@ -613,12 +601,14 @@ def finish_plan(
     """Return the `Plan` with its notes sorted; refuse one that cannot beat the mean of labels."""
     if not draft.is_useful and not force:
         raise PlanError(utility_refusal(draft, choices, source, engine))
-    rows = draft.features.rows
-    notes = [*draft.notes, *left_out_note(source.rows_left_out(rows), rows)]
+    rows, notes = draft.features.rows, list(draft.notes)
+    if (left_out := source.rows_left_out(rows)) is not None:
+        notes.append(Note(f"{ROWS_LEFT_OUT}: {left_out_words(left_out, rows)}", Note.ROWS))
     if draft.claim.delta == 0.0 < choices["delta"]:
         notes.insert(0, Note("the guarantee has pure ε: nothing of δ is spent", Note.CHOICE))
+    notes.sort(key=lambda note: -getattr(note, "importance", 0))  # people read the first few
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
-    values |= {"notes": sort_notes(notes), "force": force and not draft.is_useful}
+    values |= {"notes": tuple(notes), "force": force and not draft.is_useful}
     return Plan(**values | {"table": source.keywords, "bases": bases, "design": None})
 
 
@@ -647,11 +637,10 @@ def forecast_curve(
     request = make_request(chosen, epsilon=epsilon, delta=delta, **choices)
     chosen.check_request(request, source)
     design = summarize_design(source, engine=engine, encoding=request.encoding)
-    measures = ("error", "low", "high", "of_range", "kept", "reason")
     points = []
     for each in (epsilon * factor for factor in FACTORS):
         point: dict[str, Any] = {"epsilon": each, "mechanism": mechanism}
-        point |= dict.fromkeys(measures)
+        point |= dict.fromkeys(("error", "low", "high", "of_range", "kept", "reason"))
         points.append(point)
         try:
             draft = chosen.plan(replace(request, epsilon=each), design, source, engine)
@@ -660,7 +649,7 @@ def forecast_curve(
             continue
         forecast, (low, high) = draft.forecast, draft.labels.range
         squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
-        for name, square in zip(measures, squares, strict=False):
+        for name, square in zip(("error", "low", "high"), squares, strict=True):
             point[name] = math.sqrt(square) if math.isfinite(square) else None
         if point["error"] is not None:
             point["of_range"] = point["error"] / (high - low)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +70,7 @@ def describe_draw(document: Document) -> Description:
     )
 
 
-# ---- notes on a plan, sorted by importance: people read the first few
+# ---- notes on a plan, which shows the most important ones first
 
 ROWS_LEFT_OUT = "rows without a label"
 
@@ -79,8 +78,9 @@ ROWS_LEFT_OUT = "rows without a label"
 class Note(str):
     """A note with its importance; plain text, such as on a column's encoding, comes last."""
 
-    CHOICE, COLUMN, NOISE = 1, 2, 3
-    """A choice that was made for the user; a column left out; noise that can be avoided."""
+    CHOICE, COLUMN, NOISE, ROWS = 1, 2, 3, 4
+    """A choice that was made for the user; a column left out; noise that can be avoided; rows left
+    out."""
 
     importance: int
 
@@ -90,20 +90,8 @@ class Note(str):
         return self
 
 
-def left_out_note(left_out: int | None, rows: int) -> list[str]:
-    """Say how many rows without a label are left out, of those and the `rows` that have one."""
-    if left_out is None:
-        return []
-    return [Note(f"{ROWS_LEFT_OUT}: {left_out_words(left_out, rows)}", Note.NOISE + 1)]
-
-
 def left_out_words(left_out: int, rows: int) -> str:
     """How many rows are left out, of those and the `rows` that have a label."""
     total = left_out + rows
-    share = f"{left_out / total:.1%}"
-    return f"{left_out:,} of {total:,} ({share}) left out; who lacks a label becomes visible"
-
-
-def sort_notes(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return the notes with the most important first, else in the order given."""
-    return tuple(sorted(notes, key=lambda note: -getattr(note, "importance", 0)))
+    share = left_out / total
+    return f"{left_out:,} of {total:,} ({share:.1%}) left out; who lacks a label becomes visible"

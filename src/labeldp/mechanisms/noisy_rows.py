@@ -122,11 +122,8 @@ def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoi
 
 LAPLACE_DRAWS = "exactly rounded Laplace noise on a public grid"
 _BASIS = (
-    "independent noise on every row's label, which moves by label_width at most; "
+    "independent noise on every row's label, {which} moves by label_width at most; "
     "nothing is assumed of the labels"
-)
-_PERSON_BASIS = _BASIS.replace(
-    "which moves", "of as many rows as a person has, each of which moves"
 )
 
 
@@ -143,11 +140,6 @@ class NoisyRowsClaim(NoiseClaim):
     @property
     def privacy_profile(self) -> PrivacyProfile:
         return self.noise.privacy_profile(self.width, self.protected)
-
-    @property
-    def is_pure(self) -> bool:
-        """Whether the guarantee holds with δ = 0."""
-        return self.privacy_profile.pure_epsilon() <= self.epsilon
 
     @property
     def sampler_description(self) -> str:
@@ -170,9 +162,9 @@ class NoisyRowsClaim(NoiseClaim):
         return self.noise.std
 
     def to_json(self) -> Document:
-        basis = _BASIS if self.person is None else _PERSON_BASIS
+        which = "which" if self.person is None else "of as many rows as a person has, each of which"
         return {
-            **self.noise_json(basis, bag_size=1, rank=self.rank),
+            **self.noise_json(_BASIS.format(which=which), bag_size=1, rank=self.rank),
             "row_noise": {
                 "law": self.noise.name,
                 "scale": self.noise.scale,
@@ -192,15 +184,15 @@ _SCALE_TOLERANCE = 1e-6
 class NoisyRows(Mechanism):
     """Every row's label with Laplace or Gaussian noise.
 
-    Plan (features only)
+    `plan`, from features only
         1. count the rows of the largest person, if persons are covered          -> most_rows
         2. choose the law of least variance, Laplace or Gaussian, and its scale   -> least_noise
         3. check that doubles hold labels and noise exactly; forecast the error of a fit -> plan
-    Run (one pass over features, one over labels)
+    `run`, one pass over features, one over labels
         4. check that the table's features and persons are those of the plan      -> run
         5. read labels in a stream; draw round(y + scale·noise) for every row     -> noisy_labels
-        6. publish nothing unless the stream ends and all labels were as declared -> _draw_batches
-    Labels enter in step 5, and leave there with their noise.
+        6. publish nothing unless the stream ends and all labels were as declared -> run
+    Labels enter in step 5, and leave there with their noise, drawn by `sampling/rounded_noise`.
     """
 
     name = "noisy-rows"
@@ -287,45 +279,37 @@ class NoisyRows(Mechanism):
         if person is not None and person.rows > claim.protected:
             raise PlanError(OTHER_FEATURES)
         schema = row_schema(features, source.label or "label", with_features=claim.with_features)
-        batches = self._draw_batches(plan, claim, source, engine, randomness, schema, files_before)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            # `finish` refuses labels that were not as declared, and only after the last row, so
+            # that the refusal says nothing about where they stand. Whoever writes the batches
+            # keeps none of them if this raises.
+            label_check, rows = source.label_check(), 0
+            columns = features.columns if claim.with_features else ()
+            with engine.progress("noisy rows", claim.rows) as advance:
+                for numbers, batch, labels in source.numbered_batches(columns, label_check):
+                    assert labels is not None
+                    raw = raw_columns(features, batch).columns if claim.with_features else []
+                    noisy = noisy_labels(labels, plan.labels, claim.noise, randomness)
+                    yield pa.RecordBatch.from_arrays(
+                        [arrow_numbers(numbers), *raw, arrow_numbers(noisy)], schema=schema
+                    )
+                    rows += len(numbers)
+                    advance(len(numbers))
+            label_check.finish()
+            if rows != claim.rows:
+                raise PlanError(OTHER_FEATURES)
+            # Features were checked in an earlier pass, so the files must still be the same.
+            if source.state() != files_before:
+                raise DataError(
+                    "the files changed while they were read; leave them alone, run again"
+                )
+
         return plan.pending_release(
-            source, randomness, grid=claim.noise.grid, schema=schema, batches=batches
+            source, randomness, grid=claim.noise.grid, schema=schema, batches=batches()
         )
 
-    def _draw_batches(
-        self,
-        plan: MechanismPlan,
-        claim: NoisyRowsClaim,
-        source: Source,
-        engine: Engine,
-        randomness: Randomness,
-        schema: pa.Schema,
-        files_before: object,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield row numbers, raw features if they are released, and noisy labels (step 6).
-
-        `finish` refuses labels that were not as declared, and only after the last row, so that
-        the refusal says nothing about where they stand. Whoever writes the batches keeps none of
-        them if this raises.
-        """
-        label_check, rows = source.label_check(), 0
-        columns = plan.features.columns if claim.with_features else ()
-        with engine.progress("noisy rows", claim.rows) as advance:
-            for numbers, batch, labels in source.numbered_batches(columns, label_check):
-                assert labels is not None
-                raw = raw_columns(plan.features, batch).columns if claim.with_features else []
-                noisy = noisy_labels(labels, plan.labels, claim.noise, randomness)
-                yield pa.RecordBatch.from_arrays(
-                    [arrow_numbers(numbers), *raw, arrow_numbers(noisy)], schema=schema
-                )
-                rows += len(numbers)
-                advance(len(numbers))
-        label_check.finish()
-        if rows != claim.rows:
-            raise PlanError(OTHER_FEATURES)
-        # Features were checked in an earlier pass, so the files must still be the same.
-        if source.state() != files_before:
-            raise DataError("the files changed while they were read; leave them alone, run again")
+    # ---- reading a release
 
     def claim_from_json(self, document: Document) -> NoisyRowsClaim:
         noise = document["row_noise"]
@@ -339,24 +323,17 @@ class NoisyRows(Mechanism):
     def describe(self, document: Document) -> Description:
         claim = self.claim_from_json(document)
         title, std = claim.noise.name.capitalize(), number(claim.noise.std)
-        pure = " (pure: δ = 0)" if claim.is_pure else ""
+        pure = " (pure: δ = 0)" if claim.noise.is_pure else ""
         columns = "row number, label" + (" and raw features" if claim.with_features else "")
-        facts = (
-            ("noise", f"{title}, deviation {std} on every label{pure}"),
-            ("columns", columns),
-        )
+        noise = f"{title}, deviation {std} on every label{pure}"
+        facts = ("noise", noise), ("columns", columns)
         own = Description(plan=facts, release=facts, summary=(f"{title} noise on every label",))
         return own + describe_person(document)
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
-        certificate = release.certificate
-        return {
-            "aggregates": row_schema(
-                release.features,
-                certificate["labels"]["column"],
-                with_features=certificate["row_noise"]["with_features"],
-            )
-        }
+        label = release.certificate["labels"]["column"]
+        with_features = release.certificate["row_noise"]["with_features"]
+        return {"aggregates": row_schema(release.features, label, with_features=with_features)}
 
     def label_model(self, release: Release) -> RowLabels:
         noise = release.certificate["row_noise"]
@@ -405,10 +382,9 @@ class NoisyRows(Mechanism):
             yield f"{AGGREGATES} leaves out rows, though none was dropped"
 
     def _noisy_labels(self, claim: NoisyRowsClaim) -> noise_checks.NoisyLabels:
-        low, high = claim.label_range
         noise = claim.noise
         law = noise_checks.LAPLACE if noise.is_pure else noise_checks.NORMAL
-        return noise_checks.NoisyLabels(law, noise.scale, low, high, noise.grid)
+        return noise_checks.NoisyLabels(law, noise.scale, *claim.label_range, noise.grid)
 
     def not_checked(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)

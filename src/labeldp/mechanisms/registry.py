@@ -112,11 +112,6 @@ def certificate_schema() -> Document:
     return schema
 
 
-def option_names() -> set[str]:
-    """Return the names of the options of all mechanisms."""
-    return {name for mechanism in mechanisms() for name in names(mechanism.Options)}
-
-
 def make_request(
     mechanism: Mechanism, *, epsilon: float, delta: float, accountant: str = "exact", **choices: Any
 ) -> PlanRequest[Any]:
