@@ -48,8 +48,8 @@ def plan_mechanism(
         raise InputError(f"{name} serves {' and '.join(mechanism.uses)}; leave `use` out")
     request = make_request(mechanism, **choices)
     mechanism.check_request(request, source)
-    design = summarize_design(source, engine=engine, encoding=request.encoding)
-    return replace(mechanism.plan(request, design, source, engine), design=design)
+    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
+    return mechanism.plan(request, design, source, engine)
 
 
 def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
@@ -65,8 +65,7 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
             make_request(mechanism, **choices)  # raises, and says which option is wrong
     closed = [mechanism for mechanism in fitting if mechanism.closed_form]
     considered = closed or fitting
-    encoding = make_request(considered[0], **choices).encoding
-    design = summarize_design(source, engine=engine, encoding=encoding)
+    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
     forecasts = forecast_mechanisms(considered, choices, design, source, engine, prune=True)
     best = best_plan(forecasts)
     notes = []
@@ -79,13 +78,13 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
     if narrowing:
         only = ", ".join(each.name for each in considered)
         notes.append(f"{', '.join(narrowing)}: for {only}, so auto looked no further")
-    errors = []
-    for each in forecasts:
-        if each.plan is not None:
-            score = each.plan.forecast.selection_score
-            errors.append(f"{each.mechanism} {number(math.sqrt(score))}")
-        elif each.least_added_mse is not None:
-            errors.append(f"{each.mechanism} ≥ {number(math.sqrt(each.least_added_mse))}")
+    errors = [
+        f"{each.mechanism} {number(math.sqrt(each.plan.forecast.selection_score))}"
+        if each.plan is not None
+        else f"{each.mechanism} ≥ {number(math.sqrt(each.least_added_mse or 0.0))}"
+        for each in forecasts
+        if each.plan is not None or each.least_added_mse is not None
+    ]
     if len(errors) > 1:
         notes.append(
             f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
@@ -157,8 +156,7 @@ def compare(
     """
     engine = engine or engine_for(source)
     serving = [mechanism for mechanism in mechanisms() if use in mechanism.uses]
-    encoding = make_options(Encoding, choices)
-    design = summarize_design(source, engine=engine, encoding=encoding)
+    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
     forecasts = forecast_mechanisms(serving, choices, design, source, engine)
     best = best_plan(forecasts)
     # the yardstick: the mean of labels of which features explain what they may
@@ -198,7 +196,7 @@ def forecast_mechanisms(
             if least >= best:
                 forecasts.append(MechanismForecast(name, least_added_mse=least))
                 continue
-            plan = replace(mechanism.plan(request, design, source, engine), design=design)
+            plan = mechanism.plan(request, design, source, engine)
         except LabelDPError as problem:
             forecasts.append(MechanismForecast(name, problem=problem))
             continue
@@ -370,8 +368,8 @@ def suggest_fixes(
 ) -> dict[str, MechanismPlan]:
     """Return changed options that make the plan useful, with the plans they lead to, best first."""
     mechanism, columns = plan.mechanism, len(plan.features.names)
-    whole = plan.design
-    assert whole is not None
+    encoding = make_options(Encoding, choices)
+    whole = summarize_design(source, engine=engine, encoding=encoding)
 
     def replan(design: DesignSummary, source: Source, **changed: Any) -> MechanismPlan | None:
         try:
@@ -403,7 +401,6 @@ def suggest_fixes(
     quick = plan.features.width <= _MOST_COLUMNS
     if behind and others and quick and features.rows * len(features.columns) <= _MOST_VALUES:
         fewer = replace(source, columns=others)
-        encoding = make_request(mechanism, **choices).encoding
         with suppress(LabelDPError):
             design = summarize_design(fewer, engine=engine, encoding=encoding)
             found[f"`drop='{behind[0]}'`"] = replan(design, fewer)

@@ -609,7 +609,7 @@ def finish_plan(
     notes.sort(key=lambda note: -getattr(note, "importance", 0))  # people read the first few
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     values |= {"notes": tuple(notes), "force": force and not draft.is_useful}
-    return Plan(**values | {"table": source.keywords, "bases": bases, "design": None})
+    return Plan(**values | {"table": source.keywords, "bases": bases})
 
 
 # ---- forecasts along ε
@@ -636,7 +636,7 @@ def forecast_curve(
     chosen = mechanism_named(mechanism)
     request = make_request(chosen, epsilon=epsilon, delta=delta, **choices)
     chosen.check_request(request, source)
-    design = summarize_design(source, engine=engine, encoding=request.encoding)
+    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
     points = []
     for each in (epsilon * factor for factor in FACTORS):
         point: dict[str, Any] = {"epsilon": each, "mechanism": mechanism}

@@ -79,8 +79,6 @@ class MechanismPlan:
     table: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Which label and text options the source was scanned with (`Source.keywords`): a release reads
     the table in the same way."""
-    design: DesignSummary | None = field(default=None, repr=False, compare=False)
-    """What it was planned from, while options are compared; a `Plan` does not hold it."""
 
     # ---- utility
     #

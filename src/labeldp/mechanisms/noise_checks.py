@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,18 +92,22 @@ class NoisyLabels:
         """q in scales."""
         return math.ldexp(1.0, self.grid) / self.scale
 
-    @property
+    @cached_property
     def first(self) -> tuple[float, float]:
         """The numbers of the first cells that lie wholly below and above the range."""
-        low, high = math.ldexp(self.low, -self.grid), math.ldexp(self.high, -self.grid)
+        low, high = np.ldexp([self.low, self.high], -self.grid)
         return math.floor(low - 0.5), math.ceil(high + 0.5)
 
-    @property
+    @cached_property
     def gaps(self) -> Reals:
         """The distances from the range to those cells, in scales."""
-        below, above = self.first
-        low, high = math.ldexp(self.low, -self.grid), math.ldexp(self.high, -self.grid)
+        (below, above), (low, high) = self.first, np.ldexp([self.low, self.high], -self.grid)
         return np.array([low - 0.5 - below, above - 0.5 - high]) * self.step
+
+    def beyond(self, labels: Reals) -> tuple[Reals, Reals]:
+        """Return how many cells labels lie beyond the first cell below, and above, the range."""
+        cells = np.ldexp(labels, -self.grid)
+        return self.first[0] - cells, cells - self.first[1]
 
     def outside(self) -> tuple[Reals, Reals]:
         """The least and largest probability of a label below, above and outside the range."""
@@ -190,10 +195,7 @@ def untested_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> It
             "range, or a few more, and these are too few to tell"
         )
         return
-    (below, above), outside = noisy.first, 0
-    for part in labels:
-        cells = np.ldexp(part, -noisy.grid)
-        outside += int(((cells <= below) | (cells >= above)).sum())
+    outside = sum(int((excess >= 0).sum()) for part in labels for excess in noisy.beyond(part))
     # the relative error of the scale that the tests might not notice; 1 if any
     if noisy.law.memoryless:
         size = _POWER - float(ndtri(SCALE_CHANCE / 2))
@@ -230,9 +232,8 @@ class _Totals:
 
     def add(self, labels: Reals) -> None:
         noisy = self.noisy
-        cells, (below, above) = np.ldexp(labels, -noisy.grid), noisy.first
         self.rows += len(labels)
-        for side, excess in enumerate((below - cells, cells - above)):
+        for side, excess in enumerate(noisy.beyond(labels)):
             steps = np.sort(excess[excess >= 0])
             self.counts[side] += len(steps)
             self.beyond[side] += len(steps) - np.searchsorted(steps, self.steps)
@@ -271,12 +272,9 @@ class _Totals:
         yield from _frequencies(noisy.law, noisy.step, self.spectrum)
 
     def _size_laplace(self) -> Iterator[str]:
-        step = self.noisy.step
-        for count, total, chance in (
-            (self.counts[0], self.sums[0], CHANCE),
-            (self.counts[1], self.sums[1], CHANCE),
-            (self.counts.sum(), self.sums.sum(), SCALE_CHANCE / 2),
-        ):
+        step, chances = self.noisy.step, (CHANCE, CHANCE, SCALE_CHANCE / 2)
+        counts, sums = (np.append(each, each.sum()) for each in (self.counts, self.sums))
+        for count, total, chance in zip(counts, sums, chances, strict=True):
             if count and betainc(count, total + 1, -math.expm1(-step)) < chance:
                 yield "labels outside their range that are nearer to it than the noise demands"
             if count and total and betainc(total, count, math.exp(-step)) < chance:
@@ -323,11 +321,10 @@ def _repeats(law: NoiseLaw, scale: float, grid: int, labels: Reals, chance: floa
 
 def _order(noisy: NoisyLabels, labels: Reals, chance: float) -> Iterator[str]:
     """Where distances from the range depend on those of rows before them."""
-    cells, rows = np.ldexp(labels, -noisy.grid), len(labels)
-    centred, inexact = np.zeros(rows), 0.0
-    outside = np.zeros(rows, bool)
+    rows = len(labels)
+    centred, inexact, outside = np.zeros(rows), 0.0, np.zeros(rows, bool)
     everywhere = np.arange(0.0, 12.0, 1 / 64) / noisy.step
-    for side, excess in enumerate((noisy.first[0] - cells, cells - noisy.first[1])):
+    for side, excess in enumerate(noisy.beyond(labels)):
         beyond = excess >= 0
         outside |= beyond
         # The middle of the cell's two ends makes the mean of a rank exactly 1/2.

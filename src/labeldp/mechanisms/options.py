@@ -286,7 +286,6 @@ class PlanRequest(Generic[OptionsT]):
     epsilon: float
     delta: float
     accountant: str
-    encoding: Encoding
     options: OptionsT
     """The mechanism's own options."""
 

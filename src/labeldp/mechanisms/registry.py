@@ -123,10 +123,4 @@ def make_request(
         accountants = ", ".join(mechanism.accountants)
         raise InputError(f"accountant {accountant!r} is unknown; choose {accountants}")
     mechanism.check_pure(delta)
-    return PlanRequest(
-        epsilon,
-        delta,
-        accountant,
-        make_options(Encoding, choices),
-        make_options(mechanism.Options, choices),
-    )
+    return PlanRequest(epsilon, delta, accountant, make_options(mechanism.Options, choices))
