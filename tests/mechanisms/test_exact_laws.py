@@ -45,8 +45,10 @@ class Doubting:
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "all rows, floor measured": (FLAG, {}),
     "all rows, compact": (FLAG, {"compact": True}),
+    "normal noise": (SHAPED, {"noise": "gaussian"}),
     "radial noise": (SHAPED, {"delta": 0.0}),
     "every row": (EVERY, {}),
+    "every row, normal noise": (EVERY, {"delta": 0.1}),
     "bags, floor measured": (SAMPLED, {}),
     "noisy bags": (NOISY, {}),
     "noisy bags, half the rows": (NOISY, {"noisy_fraction": 0.5, "bag_size": 20, "bags": 10}),

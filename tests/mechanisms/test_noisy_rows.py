@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
-from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.radial import LaplaceProfile
 from labeldp.data.source import Source
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.noisy_rows import (
@@ -111,19 +109,6 @@ def test_whatever_a_label_gives_its_neighbour_gives_too(law: str) -> None:
         assert np.array_equal(noisy_labels(two, grid, noise, chosen), shown)
 
 
-@by_law
-def test_draws_in_doubt_are_settled_by_exact_numbers(law: str) -> None:
-    made, publish = made_plan(law), rounded_noise.sample_rounded
-    plain = made.release(source(ROWS), randomness=Randomness.experiment(5))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "labeldp.sampling.rounded_noise.sample_rounded",
-            lambda mean, error, *rest: publish(mean, error + 1e300, *rest),
-        )
-        settled = made.release(source(ROWS), randomness=Randomness.experiment(5))
-    assert np.array_equal(plain.labels, settled.labels)
-
-
 # --- the claim ----------------------------------------------------------------------------
 
 
@@ -185,16 +170,6 @@ def verify_in_memory(made: Plan, rows: Source) -> tuple[str, ...]:
         return verify(saved(made.release(rows), Path(folder) / "r")).problems
 
 
-@by_law
-def test_groups_cost_as_many_times_as_much(law: str) -> None:
-    claim = claim_of(made_plan(law))
-    ratio = claim.width / claim.noise.scale * (1 + 2.0**-50)
-    for size in (2, 5):
-        profile = LaplaceProfile if law == "laplace" else GaussianProfile
-        curve = profile(size * ratio)
-        assert claim.delta_at(1.0, size) == curve.delta(1.0).upper
-
-
 # --- persons ------------------------------------------------------------------------------
 
 
@@ -244,11 +219,6 @@ def test_persons_are_priced_by_their_rows(tmp_path: Path) -> None:
     assert verify(folder, data).problems == ()
     other = table(ROWS).append_column("id", pa.array([k // 40 for k in range(ROWS)]))
     assert "a person has 40 rows" in " ".join(verify(folder, other).problems)
-
-
-def test_other_features_are_refused() -> None:
-    with pytest.raises(PlanError, match="not those of the plan"):
-        made_plan().release(source(ROWS, seed=1))
 
 
 def test_files_that_change_between_the_passes_are_refused(

@@ -199,12 +199,6 @@ def test_a_plan_is_for_persons_or_for_rows(made: Plan) -> None:
 
 
 @pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.covers_persons])
-def test_other_mechanisms_refuse(name: str) -> None:
-    with pytest.raises(PlanError, match=r"all rows of a person together: .*several bags.*; use"):
-        small_plan(name, source_of(with_ids(table(ROWS))))
-
-
-@pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.covers_persons])
 def test_nobody_claims_persons_of_a_mechanism_that_prices_rows(name: str, tmp_path: Path) -> None:
     """Neither a certificate that was altered and sealed again, nor a plan put together by hand."""
     made = small_plan(name)

@@ -17,7 +17,6 @@ from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp.accounting import gaussian
-from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.arrow_util import arrow_numbers
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoder
@@ -27,7 +26,6 @@ from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.release.tables import table_digest
 from labeldp.sampling.streams import Randomness
-from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved
 from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
@@ -132,14 +130,6 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
         assert seen[worst] > 0.99999 * claim.total_cost
 
 
-def test_groups_cost_as_many_times_as_much(made: Plan) -> None:
-    claim = claim_of(made)
-    for size in (2, 5):
-        assert (
-            claim.delta_at(1.0, size) == GaussianProfile(size * claim.total_cost).delta(1.0).upper
-        )
-
-
 def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None:
     """Given the labels, (t − C·Xᵀy)/s is standard normal: 300 releases of 10 numbers."""
     claim = claim_of(made)
@@ -193,20 +183,6 @@ def test_neighbours_are_published_on_the_same_grid(made: Plan) -> None:
         assert (cells == np.rint(cells)).all()
         assert len(set(cells % 2)) == 2, "no coarser one"
         assert release.certificate["numerics"]["grid_exponent"] == grid
-
-
-def test_draws_in_doubt_are_settled_by_exact_numbers(made: Plan) -> None:
-    """With an enclosure that decides nothing every draw is, and all come out the same."""
-    plain = one_release(made, 5)
-    publish = module.rounded_noise.sample_rounded
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "labeldp.sampling.rounded_noise.sample_rounded",
-            lambda mean, error, *rest: publish(mean, error + 1e300, *rest),
-        )
-        settled = one_release(made, 5)
-    assert np.array_equal(plain.labels, settled.labels)
-    assert plain.certificate["residual_root"] == settled.certificate["residual_root"]
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -410,25 +386,6 @@ def test_as_many_columns_as_rows_are_fine(tmp_path: Path) -> None:
 
 
 # --- the same plan everywhere ---------------------------------------------------------------
-
-
-def test_threads_and_batches_change_nothing(made: Plan) -> None:
-    for threads, batch_rows in ((1, 65536), (3, 50)):
-        rows = source(ROWS, batch_rows=batch_rows)
-        engine = LocalEngine(threads)
-        again = plan(rows, 1.0, 1e-5, mechanism=SHAPED, noise="gaussian", engine=engine)
-        assert again.to_json() == made.to_json()
-
-
-def test_account_says_what_a_budget_buys() -> None:
-    facts = ("account", SHAPED, "--rows", "1000", "--label-range", "0", "10", "--delta", "1e-5")
-    asked = ("--features", "10", "--max-leverage", "0.1", "--noise", "gaussian")
-    told = command(*facts, *asked, "--json").json
-    spent = math.hypot(10 / told["noise_std"], 10 / told["residual_noise_std"])
-    assert GaussianProfile(spent).delta(1.0).upper == pytest.approx(1e-5, rel=1e-4)
-    assert told["least_error"] == pytest.approx(told["noise_std"] / 100)
-    assert told["isotropic_error"] == pytest.approx(told["noise_std"] * math.sqrt(1e-3))
-    assert "mu  " in command(*facts).out
 
 
 def test_columns_that_are_nearly_alike_make_a_valid_release() -> None:

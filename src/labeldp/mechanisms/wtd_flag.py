@@ -225,7 +225,9 @@ class WtdFlag(Mechanism):
         8. draw aggregated labels N(Z·β̂, σ² + added), exactly rounded          -> draw_aggregates
     A compact release replaces steps 7 and 8 by d+1 rows that carry the same information
     (theory §8): draw_compact.
-    Labels enter in step 4 and leave in steps 6 and 8 alone; all noise is drawn in steps 6 to 8.
+    Labels enter in step 4 and leave in steps 6 and 8 alone. Their noise is drawn by
+    `residual_floor`, which sampled-wtd-flag shares (`establish_floor` and
+    `AggregateLabelSampler.publish`), through `sampling/rounded_noise`.
     """
 
     name = "wtd-flag"
