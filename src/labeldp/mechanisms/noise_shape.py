@@ -115,13 +115,13 @@ class NoiseCovariance:
     """L²·tr((CᵀC)⁻¹(XᵀX)⁻¹): the expected excess is (Δ/μ)² times as much."""
     objective: float
     """What was minimised: the trace, or with a ridge tr(WS)."""
-    isotropic: float
-    """The objective of isotropic noise: without a ridge d·h_max."""
-    bound: float
-    """No C has a smaller objective."""
     kind: str
     """full, design (diagonal) or isotropic."""
-    passes: int
+    isotropic: float = math.inf
+    """The objective of isotropic noise: without a ridge d·h_max."""
+    bound: float = 0.0
+    """No C has a smaller objective."""
+    passes: int = 0
     ridge: float = 0.0
     """λ over the mean eigenvalue of XᵀX without the mean; 0: none."""
 
@@ -152,15 +152,6 @@ def optimize_noise_shape(
         trace = float(np.square(best.weights.noise_root(cholesky)).sum())
     trace *= best.length**2 * (1 + cholesky.error_bound)
     return replace(best, trace=trace, ridge=ridge)
-
-
-class _Candidate(NamedTuple):
-    """A C that was measured on all rows."""
-
-    objective: float
-    weights: Weights
-    length: float
-    kind: str
 
 
 class _Search:
@@ -200,16 +191,8 @@ class _Search:
         if rank <= MOST_FULL_COLUMNS and not simple_enough:
             reserve = self._scaled(norms.reserve)
             self._optimize(FullStrategy(cholesky, mean, rows, reserve, self._second_moment))
-        best = self._best
-        return NoiseCovariance(
-            best.weights,
-            best.length,
-            trace=best.objective,
-            objective=best.objective,
-            isotropic=isotropic.objective,
-            bound=self._bound,
-            kind=best.kind,
-            passes=self._passes,
+        return replace(
+            self._best, isotropic=isotropic.objective, bound=self._bound, passes=self._passes
         )
 
     def _optimize(self, strategy: FullStrategy | DiagonalStrategy) -> None:
@@ -240,7 +223,7 @@ class _Search:
 
     def _measure(
         self, proposal: Array, floor: float, kind: str, trace: float
-    ) -> tuple[_Candidate, RowNorms]:
+    ) -> tuple[NoiseCovariance, RowNorms]:
         """Measure a C for scaled codes, whose S has about this trace, by a pass over all rows."""
         self._passes += 1
         cholesky = self._cholesky
@@ -254,7 +237,8 @@ class _Search:
         certified = norms.length**2 * trace * (1 + cholesky.error_bound)
         scale = -math.frexp(norms.length)[1]  # brings L between ½ and 1, exactly
         length = math.ldexp(norms.length, scale)
-        return _Candidate(certified, weights.scaled(scale), length, kind), norms
+        weights = weights.scaled(scale)
+        return NoiseCovariance(weights, length, certified, certified, kind), norms
 
     def _scaled(self, rows: Array) -> Array:
         return np.asarray(np.ldexp(rows, -self._cholesky.exponents))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from labeldp.errors import (
@@ -80,28 +81,21 @@ def column_names(texts: Iterable[str]) -> tuple[str, ...]:
 # ---- values
 
 
-def _count(name: str, value: Any) -> int:
-    number = to_int(name, value)
-    at_least(1, **{name: number})
-    return number
+def _checked(to_number: Converter, check: Callable[..., None]) -> Converter:
+    """Return a converter of numbers that `check(name=number)` does not refuse."""
+
+    def converter(name: str, value: Any) -> Any:
+        number = to_number(name, value)
+        check(**{name: number})
+        return number
+
+    return converter
 
 
-def _seed(name: str, value: Any) -> int:
-    number = to_int(name, value)
-    at_least(0, **{name: number})
-    return number
-
-
-def _positive(name: str, value: Any) -> float:
-    number = to_float(name, value)
-    positive(**{name: number})
-    return number
-
-
-def _leverage(name: str, value: Any) -> float:
-    number = to_float(name, value)
-    in_range(0, 1, **{name: number})
-    return number
+_count = _checked(to_int, partial(at_least, 1))
+_seed = _checked(to_int, partial(at_least, 0))
+_positive = _checked(to_float, positive)
+_leverage = _checked(to_float, partial(in_range, 0, 1))
 
 
 def _fraction(name: str, value: Any) -> float:

@@ -391,6 +391,7 @@ class ShapedFlag(Mechanism):
             root = shape.weights.noise_root(design.factor)
             trace, squares = np.square(root).sum(), np.square(root @ root.T).sum()
         longer = (length / shape.length) ** 2
+        residual_reach = width * math.sqrt(1 if person is None else person.rows)
         claim = ShapedFlagClaim(
             request.accountant,
             request.epsilon,
@@ -407,13 +408,11 @@ class ShapedFlag(Mechanism):
             gap=_twelve_digits(shape.objective * longer / shape.bound),
             kind=shape.kind,
             passes=shape.passes,
-            residual_noise_std=None,
+            residual_noise_std=noise.needed_residual_std(residual_reach, residual_cost),
             noise_law=noise.name,
             ridge=shape.ridge,
             person=person,
         )
-        residual_std = noise.needed_residual_std(claim.residual_reach, residual_cost)
-        claim = replace(claim, residual_noise_std=residual_std)
         explained = explained_ms(width, options.residual_guess or 0.0)
         return PricedShape(shape, claim, design, root, explained)
 
