@@ -75,7 +75,7 @@ def test_threads_change_nothing_when_every_label_is_in_doubt(
         AggregateLabelSampler, "means", lambda *a: (means(*a)[0], means(*a)[1] + 1e9)
     )
     monkeypatch.setattr(rounded_noise, "_FIRST_PRECISION", 8)  # so that most need more bits
-    assert drawn(200, 4) == drawn(200, 1)
+    assert drawn(80, 2) == drawn(80, 1)
 
 
 @pytest.mark.usefixtures("small_blocks")
