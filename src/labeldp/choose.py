@@ -369,7 +369,7 @@ def suggest_fixes(
     """Return changed options that make the plan useful, with the plans they lead to, best first."""
     mechanism, columns = plan.mechanism, len(plan.features.names)
     encoding = make_options(Encoding, choices)
-    whole = summarize_design(source, engine=engine, encoding=encoding)
+    whole = plan.design or summarize_design(source, engine=engine, encoding=encoding)
 
     def replan(design: DesignSummary, source: Source, **changed: Any) -> MechanismPlan | None:
         try:

@@ -609,7 +609,7 @@ def finish_plan(
     notes.sort(key=lambda note: -getattr(note, "importance", 0))  # people read the first few
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     values |= {"notes": tuple(notes), "force": force and not draft.is_useful}
-    return Plan(**values | {"table": source.keywords, "bases": bases})
+    return Plan(**values | {"table": source.keywords, "bases": bases, "design": None})
 
 
 # ---- forecasts along ε

@@ -79,6 +79,9 @@ class MechanismPlan:
     table: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Which label and text options the source was scanned with (`Source.keywords`): a release reads
     the table in the same way."""
+    design: DesignSummary | None = field(default=None, repr=False, compare=False)
+    """What it was planned from, so that a refusal searches no noise shape twice; a `Plan` does not
+    hold it."""
 
     # ---- utility
     #
@@ -290,6 +293,7 @@ class Mechanism(ABC):
             (*design.notes, *notes),
             None if feature_sums else design.factor,
             weights,
+            design=design,
         )
 
     @abstractmethod
