@@ -27,7 +27,6 @@ from labeldp.mechanisms.noisy_rows import (
     least_noise,
     noisy_labels,
 )
-from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved
 from tests.plans import plan
