@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -38,6 +38,7 @@ from labeldp.sampling.streams import Randomness, fresh_seed, public_stream, word
 
 if TYPE_CHECKING:  # they are defined above this module
     from labeldp.mechanisms.base import MechanismPlan
+    from labeldp.mechanisms.design_summary import DesignSummary
     from labeldp.release.files import Release
 
 MEMBERS = pa.schema([pa.field("bag", pa.int32()), pa.field("row", pa.int64())])
@@ -143,6 +144,18 @@ def fresh_draw(options: BagOptions, rows: int, bags: int, bag_size: int, delta: 
             "draw would leave labels without any protection; lower δ or leave `over_draw` out"
         )
     return draw
+
+
+def best_bag_size(errors: Mapping[int, float], design: DesignSummary, noise_cure: str) -> int:
+    """Return the size with the smallest forecast error; refuse if none has a finite one."""
+    best = min(errors, key=errors.__getitem__, default=None)
+    if best is None or errors[best] == math.inf:
+        raise PlanError(
+            f"no size of bags gives a private fit of {design.factor.rank} columns on "
+            f"{design.facts.rows:,} rows at this budget; raise ε or δ, {noise_cure}, or use "
+            "`mechanism='wtd-flag'`"
+        )
+    return best
 
 
 def distinct(stream: np.random.Generator, population: int, count: int) -> NDArray[np.int64]:

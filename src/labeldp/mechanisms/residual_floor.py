@@ -230,8 +230,7 @@ def establish_floor(
     This is the only choice that a run makes after it has seen labels. What it depends on, the
     measured root, is published with noise, and the cost of that is part of the claim.
     """
-    if claim.mode is FloorMode.ADDED:
-        return FloorOutcome(added_variance=claim.floor)
+    measured = None
     if claim.mode is FloorMode.DECLARED:
         smallest, _ = _smallest(residuals)
         unit = math.ldexp(1.0, 2 * labels.exponent)
@@ -241,21 +240,33 @@ def establish_floor(
                 "the span of the features); declare less or use `floor='measured+added'` (this "
                 "refusal tells one bit about the labels)"
             )
-        return FloorOutcome()
-    if claim.measurement is None:
-        raise PlanError(f"a {claim.mode.value} floor needs a measurement; plan again")
-    noise = claim.measurement.noise(claim.facts.width)
-    grid = rounded_noise.grid_for(noise)
-    measured = measure_residual(residuals, labels, noise, grid, randomness)
-    shown = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), claim.facts.width)
-    missing = added_variance(claim.floor, shown)
-    if claim.mode is FloorMode.MEASURED and missing > 0:
-        raise SpentError(
-            f"the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs "
-            f"{claim.floor:.6g}; ask for fewer bags or use `floor='measured+added'` "
-            "(this measurement has spent its part of the budget)"
+    elif claim.measurement is not None:
+        noise = claim.measurement.noise(claim.facts.width)
+        measured = measure_residual(
+            residuals, labels, noise, rounded_noise.grid_for(noise), randomness
         )
-    return FloorOutcome(measured, shown, missing)
+    outcome = floor_outcome(claim, measured)
+    if claim.mode is FloorMode.MEASURED and outcome.added_variance > 0:
+        raise SpentError(
+            f"the measured residual shows a sum of squares of {(outcome.lower_bound or 0) ** 2:.6g}"
+            f", the plan needs {claim.floor:.6g}; ask for fewer bags or use "
+            "`floor='measured+added'` (this measurement has spent its part of the budget)"
+        )
+    return outcome
+
+
+def floor_outcome(claim: FloorClaim, measured: float | None) -> FloorOutcome:
+    """Return what follows from a measured root: its lower bound, and the noise that is missing."""
+    if claim.mode is FloorMode.ADDED:
+        return FloorOutcome(added_variance=claim.floor)
+    if claim.mode is FloorMode.DECLARED:
+        return FloorOutcome()
+    if claim.measurement is None or measured is None:
+        raise PlanError(f"a {claim.mode.value} floor needs a measurement; plan again")
+    width = claim.facts.width
+    grid = rounded_noise.grid_for(claim.measurement.noise(width))
+    shown = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), width)
+    return FloorOutcome(measured, shown, added_variance(claim.floor, shown))
 
 
 def measure_residual(
@@ -386,23 +397,20 @@ def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
     if present != {claim.mode.measures}:
         yield f"certificate: a {claim.mode.value} floor and its measurement do not go together"
         return
-    due = claim.floor if claim.mode is FloorMode.ADDED else 0.0
-    if claim.measurement is not None:
-        width = claim.facts.width
-        noise, most = claim.measurement.noise(width), claim.residual_ms(None)[1][1]
-        grid = rounded_noise.grid_for(noise)
-        bound = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), width)
-        due = added_variance(claim.floor, bound)
-        if math.fmod(measured, math.ldexp(1.0, grid)) != 0:
+    expected = floor_outcome(claim, measured)
+    due = expected.added_variance
+    if claim.measurement is not None and measured is not None and shown is not None:
+        noise, most = claim.measurement.noise(claim.facts.width), claim.residual_ms(None)[1][1]
+        if math.fmod(measured, math.ldexp(1.0, rounded_noise.grid_for(noise))) != 0:
             yield "certificate: floor.measured is off its public grid: its low bits may leak"
         far = checks.FAR * noise
         if not -far <= measured <= math.sqrt(most * claim.facts.rows) + far:
             yield "certificate: floor.measured is impossible: no labels in their range leave that"
-        if not math.isclose(shown, bound, rel_tol=1e-6, abs_tol=1e-300):
-            yield f"certificate: floor.lower_bound should be {bound:.9g}"
-        if claim.mode is FloorMode.MEASURED and due > 0:
-            yield "certificate: the floor that was measured is below the one needed"
-            due = 0.0
+        if not math.isclose(shown, expected.lower_bound or 0.0, rel_tol=1e-6, abs_tol=1e-300):
+            yield f"certificate: floor.lower_bound should be {expected.lower_bound:.9g}"
+    if claim.mode is FloorMode.MEASURED and due > 0:
+        yield "certificate: the floor that was measured is below the one needed"
+        due = 0.0
     close = math.isclose(added, due, rel_tol=1e-6, abs_tol=1e-300)
     if not close or added < due * (1 - 1e-9):
         yield f"certificate: floor.added_variance should be {due:.9g}"

@@ -461,13 +461,7 @@ class SampledNoisyWtdLag(Mechanism):
                 each: (residual_ms + fraction * needed**2) * mean_excess(rank, bags_of(each))
                 for each, needed in noise_by_size(most)
             }
-            size = min(errors, key=errors.__getitem__, default=None)
-            if size is None or errors[size] == math.inf:
-                raise PlanError(
-                    f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at "
-                    "this budget; raise ε or δ, make more rows noisy, or use "
-                    "`mechanism='wtd-flag'`"
-                )
+            size = bagging.best_bag_size(errors, design, "make more rows noisy")
         std = std or needed_std(size)
         if std == math.inf:
             raise PlanError(

@@ -196,7 +196,9 @@ def bags_of_size(options: SampledWtdFlagOptions, rows: int, rank: int, bag_size:
     return options.bags or min(aggregates_in(options.megabytes(), rank), rows // bag_size)
 
 
-def choose_bag_size(floor: floors.FloorParameters, options: SampledWtdFlagOptions) -> int:
+def choose_bag_size(
+    floor: floors.FloorParameters, options: SampledWtdFlagOptions, design: DesignSummary
+) -> int:
     """Return the size with the smallest forecast error."""
     table, rank = floor.facts, floor.rank
     mu, slack = measurement_cost(floor.measurement)
@@ -217,13 +219,7 @@ def choose_bag_size(floor: floors.FloorParameters, options: SampledWtdFlagOption
 
     most = table.rows // (options.bags or rank + 2)
     errors = {size: error(size) for size in bag_sizes(2 * (rank + 1), _SIZE_STEP, most)}
-    best = min(errors, key=errors.__getitem__, default=None)
-    if best is None or errors[best] == math.inf:
-        raise PlanError(
-            f"no size of bags gives a private fit of {rank} columns on {table.rows:,} rows at this "
-            "budget; raise ε or δ, use `floor='measured+added'`, or use `mechanism='wtd-flag'`"
-        )
-    return best
+    return bagging.best_bag_size(errors, design, "use `floor='measured+added'`")
 
 
 # ---- what holds of every bag (step 3)
@@ -368,7 +364,7 @@ class SampledWtdFlag(Mechanism):
             except PlanError as problem:
                 raise PlanError(f"{problem}; use the accountant exact") from None
             promise = replace(promise, bag_size=size)
-        size = size or choose_bag_size(parameters, options)
+        size = size or choose_bag_size(parameters, options, design)
         bags = max(1, bags_of_size(options, table.rows, rank, size))
         spanned = spans_labels(size, rank)
         if spanned and options.over_draw and not mode.adds:
@@ -625,23 +621,20 @@ class LabelledBags:
             for numbers, encoded in rows.blocks():
                 block = BagBlock(rows, numbers, encoded)
                 block.check(facts)
-                self._fits.append(self.fit(block))
+                fits = fit_bags(block.stack, labels.codes(values[numbers]))
+                for bag, factor in block.alone.items():  # exactly
+                    residual = self._residual(numbers.start + bag, factor)
+                    columns = rows.features.kept_places[list(factor.kept)]
+                    slope, error = np.zeros((2, fits.slope.shape[1]))
+                    slope[columns] = residual.coefficients()
+                    error[columns] = residual.coefficient_errors()
+                    root = floors.root_bounds(residual.square_low, residual.square_high)
+                    fits.put(bag, slope, error, root)
+                self._fits.append(fits)
                 advance(block.bags)
 
     def __repr__(self) -> str:
         return "LabelledBags(private)"
-
-    def fit(self, block: BagBlock) -> BagFits:
-        """Fit bags in doubles with error bounds; exactly, where a bag stands alone (step 6)."""
-        fits = fit_bags(block.stack, self._labels.codes(self._values[block.numbers]))
-        for bag, factor in block.alone.items():
-            residual = self._residual(block.numbers.start + bag, factor)
-            slope, error = np.zeros_like(fits.slope[bag]), np.zeros_like(fits.slope[bag])
-            columns = self._features.kept_places[list(factor.kept)]
-            slope[columns], error[columns] = residual.coefficients(), residual.coefficient_errors()
-            root = floors.root_bounds(residual.square_low, residual.square_high)
-            fits.put(bag, slope, error, root)
-        return fits
 
     def smallest(self) -> list[ExactLeastSquares]:
         """Return exact residuals of some bags, among them the one that has the smallest.
