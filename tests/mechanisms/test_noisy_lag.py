@@ -140,23 +140,11 @@ def test_rare_noise_takes_larger_bags() -> None:
 def marked(kind: str) -> pa.Table:
     """Two rows in three are marked."""
     marks = np.arange(ROWS) % 3 > 0
-    values = {
-        "bool": pa.array(marks),
-        "int": pa.array(marks.astype(np.int64)),
-        "byte": pa.array(marks.astype(np.int8)),
-        "text": pa.array(np.where(marks, "yes", "no")),
-        "gaps": pa.array([None if k % 7 == 0 else bool(m) for k, m in enumerate(marks)]),
-        "two": pa.array(np.where(marks, 2, 0)),
-        "minus": pa.array(np.where(marks, 1, -1)),
-        "minus only": pa.array(np.where(marks, -1, 0)),
-        "real": pa.array(marks.astype(float)),
-    }[kind]
-    return table(ROWS).append_column("mark", values)
+    return table(ROWS).append_column("mark", pa.array(marks.astype(kind)))
 
 
-@pytest.mark.parametrize("kind", ["bool", "int", "byte"])
-def test_a_public_column_can_say_which_rows_are_noisy(kind: str, tmp_path: Path) -> None:
-    data = marked(kind)
+def test_a_public_column_can_say_which_rows_are_noisy(tmp_path: Path) -> None:
+    data = marked("bool")
     rows = scan(data, label="label", label_range=RANGE, drop=("mark",))
     made = small_plan(NOISY, rows, noisy_column="mark", bags=None, bag_size=None)
     claim: Any = made.claim
@@ -176,7 +164,7 @@ def test_a_public_column_can_say_which_rows_are_noisy(kind: str, tmp_path: Path)
 
 def test_a_column_of_a_file_can_say_it_too(tmp_path: Path) -> None:
     for name, write in (("t.csv", csv.write_csv), ("t.parquet", pq.write_table)):
-        write(marked("int"), tmp_path / name)
+        write(marked("int8"), tmp_path / name)
         rows = scan(tmp_path / name, label="label", label_range=RANGE, drop=("mark",))
         assert small_plan(NOISY, rows, noisy_column="mark").release(rows).bags == 20
 

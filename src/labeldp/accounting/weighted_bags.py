@@ -178,12 +178,7 @@ def realised_mu(
     `weights` and the mask `noisy` have one row per bag and one column per row in it.
     """
     positive(width=width, noise_std=noise_std)
-    w, mask = np.atleast_2d(np.asarray(weights, float)), np.atleast_2d(np.asarray(noisy))
-    if w.shape != mask.shape or mask.dtype != np.bool_:
-        raise InputError(
-            f"noisy must be a mask of the shape of weights, {w.shape}, "
-            f"not {mask.dtype} of {mask.shape}"
-        )
+    w, mask = np.atleast_2d(np.asarray(weights, float)), np.atleast_2d(np.asarray(noisy, bool))
     if not np.isfinite(w).all():
         raise InputError("weights must be finite numbers; draw them again")
     noise = np.sqrt(np.square(w).sum(axis=1, where=mask))
