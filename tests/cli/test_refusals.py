@@ -173,7 +173,7 @@ MISTAKES = [
     ("predict {release} {data} --out {place}/p.csv", "a fitted model was written to"),
     # account, demo
     ("account magic --rows 1000 --label-range 0 1", "mechanism 'magic' is unknown"),
-    (f"{ACCOUNT} --bags 0", "--bags must be above 0"),
+    (f"{ACCOUNT} --bags 0", "--bags must be at least 1"),
     (f"{ACCOUNT} --epsilon 0", "--epsilon must be above 0"),
     (f"{ACCOUNT} --delta 1", "--delta must be at least 0 and below 1"),
     (f"{ACCOUNT} --max-leverage 0.1", "go together"),
@@ -182,7 +182,7 @@ MISTAKES = [
     (f"{ACCOUNT} --max-leverage 0 --features 3", "--max-leverage must be above 0"),
     (f"{ACCOUNT} --max-leverage 0.001 --features 3", "below features/rows"),
     (f"{ACCOUNT} --max-leverage 1.5 --features 3", "at most 1, as every leverage is"),
-    ("account wtd-flag --rows 0 --label-range 0 1", "--rows must be above 0"),
+    ("account wtd-flag --rows 0 --label-range 0 1", "--rows must be at least 1"),
     ("account wtd-flag --rows 9 --label-range 1 0", "the lower one first"),
     ("account wtd-flag --rows 9 --label-range 0 1 --residual-ms inf", "must be a finite number"),
     ("demo --rows 0 --out {place}/new", "--rows must be above 0"),

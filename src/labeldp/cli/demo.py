@@ -10,6 +10,7 @@ import click
 
 from labeldp.cli.options import Command, json_option, option
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, progress
+from labeldp.display import format_budget
 from labeldp.errors import in_range, positive
 from labeldp.io_util import check_target
 from labeldp.mechanisms.description import number
@@ -102,26 +103,21 @@ def _mse(model: Any, source: Source) -> float:
 
 
 def _show(results: dict[str, Any], out: Path | None) -> None:
-    budget = f"ε = {results['epsilon']:g}, δ = {results['delta']:g}"
+    budget = format_budget(results["epsilon"], results["delta"])
     facts = [
         ("data", results["data"]),
         ("size", f"{number(results['rows'])} rows, {results['columns']} design columns"),
         ("private label", "weeks worked, 0 to 51"),
     ]
     emit_facts("The table", facts)
-    emit_table(
-        f"How many aggregates may be published without noise at {budget}?",
-        ["accountant", "aggregates", REMARKS],
-        [
-            [name, answer["max_bags"], answer.get("reason", "")]
-            for name, answer in results["max_bags"].items()
-        ],
-    )
+    title = f"How many aggregates may be published without noise at {budget}?"
+    accountants = results["max_bags"].items()
+    rows = [[name, answer["max_bags"], answer.get("reason", "")] for name, answer in accountants]
+    emit_table(title, ["accountant", "aggregates", REMARKS], rows)
     added = results["floor_added"]
-    noise = f"variance {number(added)} per row" if added else "none: the data's own is enough"
     facts = [
         ("published", f"{number(results['bags'])} sums of all rows, with secret weights"),
-        ("noise added", noise),
+        ("noise added", f"variance {number(added)} per row" if added else "none is needed"),
     ]
     emit_facts("The paper's mechanism wtd-flag, with exact accounting", facts)
     facts = [
@@ -133,11 +129,9 @@ def _show(results: dict[str, Any], out: Path | None) -> None:
     emit_facts(f"The default mechanism: {results['mechanism']}", facts)
     exact = results["mse_all_labels"]
     rows = [["with all labels", f"{exact:.4f}", "", ""]]
-    for name, error, expected in (
-        ("with wtd-flag", "mse_private", "expected_excess"),
-        (f"with {results['mechanism']}", "mse_default", "expected_excess_default"),
-    ):
-        excess = f"{results[error] / exact - 1:.5%}"
-        rows.append([name, f"{results[error]:.4f}", excess, f"{results[expected]:.5%}"])
+    for name, which in (("wtd-flag", "private"), (results["mechanism"], "default")):
+        error = results[f"mse_{which}"]
+        expected = results["expected_excess" + "_default" * (which == "default")]
+        rows.append([f"with {name}", f"{error:.4f}", f"{error / exact - 1:.5%}", f"{expected:.5%}"])
     emit_table("A linear fit", ["", "mean squared error", "excess", "expected"], rows)
     print(f"The release is in {out}." if out else "Keep the release with: labeldp demo --out DIR")
