@@ -38,7 +38,6 @@ from labeldp.passes.accumulator import (
     Accumulator,
     RunPass,
     combine,
-    merge_states,
     one_or_all,
     states_in_order,
 )
@@ -73,7 +72,8 @@ class AsIf:
         totals = [accumulator.new() for accumulator in accumulators]
         states = states_in_order(source, totals, needs, check)
         self.sent[task] = max(self.sent.get(task, 0), carried(states))
-        merge_states(totals, states)
+        for total, state in zip(totals, states, strict=True):
+            total.merge(state)
         for _ in range(self.doublings):
             pairs = zip(totals, accumulators, strict=True)
             totals = [doubled(total, accumulator.new()) for total, accumulator in pairs]

@@ -36,7 +36,7 @@ class WeightedGram:
         return PassRequirements(
             features.columns,
             features,
-            cache_key=(WeightedGram, features),
+            cache_keys=((WeightedGram, features),),
         )
 
     def new(self) -> WeightedGram:

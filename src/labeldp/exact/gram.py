@@ -125,7 +125,7 @@ class GramAccumulator:
             features.columns,
             features,
             state_bytes=8 * (2 * features.width**2 + features.joint_codes.cells),
-            cache_key=(GramAccumulator, features),
+            cache_keys=((GramAccumulator, features),),
         )
 
     def new(self) -> GramAccumulator:

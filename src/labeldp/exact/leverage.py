@@ -81,7 +81,7 @@ class LeverageScan:
         return PassRequirements(
             every.columns,
             every,
-            cache_key=(LeverageScan, every, *cholesky.cache_key()),
+            cache_keys=((LeverageScan, every, *cholesky.cache_key()),),
             row_check=(GramAccumulator(every), cholesky.is_of),
         )
 

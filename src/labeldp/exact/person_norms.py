@@ -154,9 +154,8 @@ class PersonScan:
         every = replace(self._features, kept=None)
         weights = () if self._weights is None else self._weights.cache_key()
         wanted = None if self._wanted is None else self._wanted.tobytes()
-        return PassRequirements(
-            every.columns, every, cache_key=(PersonScan, every, wanted, *weights)
-        )
+        key = (PersonScan, every, wanted, *weights)
+        return PassRequirements(every.columns, every, cache_keys=(key,))
 
     def new(self) -> PersonScan:
         """Return an empty one with the same form: another machine might round M differently."""

@@ -212,15 +212,12 @@ class ColumnStatistics:
     levels: dict[str, Levels] = field(default_factory=dict)
     tails: dict[str, Tails] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
-    keep_columns: bool = False
     rows: int = 0
 
     @property
     def requirements(self) -> PassRequirements:
         numbers = sum(2 * tails.depth for tails in self.tails.values())
-        return PassRequirements(
-            self.columns, keep_columns=self.keep_columns, state_bytes=3 * 8 * numbers
-        )
+        return PassRequirements(self.columns, state_bytes=3 * 8 * numbers)
 
     def new(self) -> ColumnStatistics:
         return deepcopy(self)

@@ -91,7 +91,7 @@ def type_statistics(columns: Sequence[Column], rows: int | None, format: str) ->
 
     `rows` is how many the table has, if that is known.
     """
-    statistics = ColumnStatistics(tuple(c.name for c in columns), format, keep_columns=True)
+    statistics = ColumnStatistics(tuple(c.name for c in columns), format)
     for column in columns:
         name, hints = column.name, name_hints(column.name)
         if column.kind != "categorical":

@@ -37,22 +37,21 @@ class PassRequirements:
     """What an accumulator needs of a pass.
 
     Of every engine:
-    columns:      raw columns of every row;
-    features:     rows come encoded by this map; None: as they came;
-    labels:       labels come along, and wrong ones are refused after the last row;
-    row_numbers:  rows come with their numbers in the table, to accumulators of one process, which
-                  may write to one array.
+    columns:     raw columns of every row;
+    features:    rows come encoded by this map; None: as they came;
+    labels:      labels come along, and wrong ones are refused after the last row;
+    row_numbers: rows come with their numbers in the table, to accumulators of one process, which
+                 may write to one array.
 
     For the local engine, its threads and its memory:
-    state_bytes:  bytes that one accumulator takes, where they are many;
-    keep_columns: raw columns are worth keeping in memory; encoded ones always are;
-    cache_key:    accumulators of equal keys have equal results while the rows stay in memory;
-                  None, and always with labels: no result is remembered;
-    also_answers: the key of an accumulator that asks for less, whose result this one's can be.
+    state_bytes: bytes that one accumulator takes, where they are many;
+    cache_keys:  what tells this result from others of the same rows, then what tells results that
+                 ask for less and that it contains. Results without labels are remembered by all
+                 their keys as long as the rows stay in memory; without keys none is.
 
     For Spark's engine, whose rows may be others each time they are read:
-    row_check:    an accumulator to run along, and a function of its result: whether the rows are
-                  those that this one was made for.
+    row_check:   an accumulator to run along, and a function of its result: whether the rows are
+                 those that this one was made for.
     """
 
     columns: tuple[str, ...]
@@ -60,9 +59,7 @@ class PassRequirements:
     labels: bool = False
     row_numbers: bool = False
     state_bytes: int = 0
-    keep_columns: bool = False
-    cache_key: object = None
-    also_answers: object = None
+    cache_keys: tuple[object, ...] = ()
     row_check: tuple[Accumulator[Any], Callable[[Any], bool]] | None = None
 
     @property
@@ -118,7 +115,6 @@ def combine(requirements: Sequence[PassRequirements]) -> PassRequirements:
         first.features,
         labels=any(each.labels for each in requirements),
         row_numbers=any(each.row_numbers for each in requirements),
-        keep_columns=any(each.keep_columns for each in requirements),
         state_bytes=sum(each.state_bytes for each in requirements),
     )
 
@@ -153,12 +149,6 @@ def states_in_order(
             first += rows.num_rows
 
     return states_of(accumulators, requirements.features, numbered())
-
-
-def merge_states(totals: Sequence[Accumulator[Any]], states: Sequence[Any]) -> None:
-    """Merge the states of some of the rows into the totals."""
-    for total, state in zip(totals, states, strict=True):
-        total.merge(state)
 
 
 def one_or_all(results: Sequence[Any]) -> Any:

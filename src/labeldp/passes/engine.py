@@ -21,7 +21,6 @@ from labeldp.passes.accumulator import (
     PassRequirements,
     RunPass,
     combine,
-    merge_states,
     one_or_all,
     states_of,
 )
@@ -87,18 +86,18 @@ class LocalEngine:
         required = [accumulator.requirements for accumulator in accumulators]
         requirements = combine(required)
         known = self.memory.known(requirements)
-        keys = [None if each.labels else each.cache_key for each in required]
-        results = [known.get(key) for key in keys]
-        unknown = [place for place, key in enumerate(keys) if key not in known]
+        # Nothing that depends on labels is remembered.
+        keys = [() if each.labels else each.cache_keys for each in required]
+        results = [known.get(own[0]) if own else None for own in keys]
+        unknown = [place for place, result in enumerate(results) if result is None]
         if unknown:
             needed = combine([required[place] for place in unknown])
             totals = [accumulators[place].new() for place in unknown]
             computed = self._results(task, source, needed, totals)
             for place, result in zip(unknown, computed, strict=True):
                 results[place] = result
-        smaller = [None if each.labels else each.also_answers for each in required]
-        answers = zip([*smaller, *keys], [*results, *results], strict=True)
-        self.memory.remember(dict(answers), requirements)
+        answers = zip(keys, results, strict=True)
+        self.memory.remember({key: one for own, one in answers for key in own}, requirements)
         return one_or_all(results)
 
     def _results(
@@ -136,8 +135,6 @@ class LocalEngine:
                 raise
             finally:
                 stream.stop()  # after an error or an interrupt the other threads end soon
-        for each in states:
-            merge_states(totals, each)
         if check is not None:
             # Labels of files that changed may belong to other rows than the features in memory.
             memory.check_unchanged()
@@ -149,18 +146,19 @@ class LocalEngine:
             part = int(np.searchsorted(starts[: len(parts)], number, side="right")) - 1
             return sum(stream.rows[:part]) + number - int(starts[part])
 
+        for of_thread in states:
+            for total, state in zip(totals, of_thread, strict=True):
+                total.merge(state)
         return [total.result(row) for total in totals]
 
 
 class BatchStream:
-    """Batches of several parts, each given once to whichever thread asks.
+    """Batches of several parts, each given once to whichever thread asks, with its place.
 
     A thread takes an open part that nobody is reading, or opens the next one, or, when all are
     open, waits for one to come free. So many row groups are decoded side by side, and a single
     huge one (or a CSV file, or a frame) is decoded by one thread at a time while the others add
     what was read. Every thread holds one batch, whatever the layout of the files.
-
-    With each batch come the part and the number of the batch's first row within it.
     """
 
     def __init__(self, parts: Sequence[Iterator[Batch]], advance: Callable[[int], None]) -> None:

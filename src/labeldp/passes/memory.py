@@ -1,10 +1,10 @@
 """Features kept in memory between passes, narrow and within a budget.
 
-A release passes over the features several times. The first pass that reads them all keeps them
-as the narrowest integers that hold them, as many parts as fit, and later passes read only the
-rest. The first pass that encodes them keeps their codes instead, which take less room and need no
-look-ups. While all rows are kept, so are sums, leverages and norms computed from them: the same
-rows would give the same again. Only public features are kept, never labels.
+A release passes over the features several times. The first pass that reads them keeps them, as
+many parts as fit, and later passes read only the rest. The first pass that encodes them keeps
+their codes instead, which take less room and need no look-ups. While all rows are kept, so are
+the results computed from them (sums, leverages, norms): the same rows would give the same again.
+Only public features are kept, never labels.
 
 What is kept is used only while the files are what they were (size, times, number on disk): `open`
 sees to that, and a pass that pairs kept features with labels asks again at its end. Should a file
@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from labeldp.arrow_util import avoid_large_pages, cast_integers, narrow_integers, same_dictionary
+from labeldp.arrow_util import avoid_large_pages, narrow_integers
 from labeldp.data.columns import is_text
 from labeldp.data.files import FileState
 from labeldp.data.labels import LabelCheck
@@ -34,25 +33,20 @@ from labeldp.errors import DataError
 from labeldp.kernels import keep_freed_memory
 from labeldp.passes.accumulator import Batch, Labels, PassRequirements
 
-if TYPE_CHECKING:
-    pass
-
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""
 
 
-@dataclass(frozen=True)
-class _KeptPart:
-    """A part in memory: some raw columns, or all that one packed form needs."""
+class _KeptPart(NamedTuple):
+    """A part in memory: some raw columns (`form` None), or all that one packed form needs."""
 
     columns: frozenset[str]
     form: object
-    """None: raw columns."""
     batches: list[Any]
 
 
 class Memory:
-    """Feature batches of one source at a time, by part."""
+    """Feature batches of one source at a time, by part, and results computed from all of them."""
 
     def __init__(self, budget: int = BUDGET) -> None:
         keep_freed_memory()
@@ -81,36 +75,10 @@ class Memory:
         self._full = False
         self._results: dict[object, object] = {}
 
-    def read(
-        self, number: int, requirements: PassRequirements, check: LabelCheck | None
-    ) -> Iterator[Batch]:
-        """Yield a part's rows, from memory if they are there; else read them, and keep them.
-
-        Of rows in memory only the labels are read. Rows that are kept encoded are given packed.
-        """
-        source, form = self.parts[number], requirements.packed_form
-        if not self._holds(number, requirements):
-            batches = source.numbered_batches(requirements.columns, check)
-            rows = ((batch, labels) for _, batch, labels in batches)
-            yield from self._keep(number, requirements, rows)
-            return
-        kept = self._kept[number]
-        lengths = [batch.num_rows for batch in kept.batches]
-        labels: Iterable[Labels | None] = (
-            repeat(None, len(lengths)) if check is None else _recut(source.labels(check), lengths)
-        )
-        if kept.form is not None:
-            yield from zip(kept.batches, labels, strict=True)
-            return
-        columns = list(requirements.columns)
-        if PERSON_COLUMN in kept.batches[0].schema.names:
-            columns.append(PERSON_COLUMN)
-        if form is None:
-            yield from ((b.select(columns), y) for b, y in zip(kept.batches, labels, strict=True))
-        else:
-            # Raw columns become packed ones: each batch is let go before the next is packed.
-            raw = ((kept.batches.pop(0).select(columns), each) for each in labels)
-            yield from self._keep(number, requirements, raw)
+    def check_unchanged(self) -> None:
+        """Refuse files that were written to since `open`."""
+        if self._source is not None and self._source.state() != self._state:
+            raise _changed()
 
     def _holds(self, number: int, requirements: PassRequirements) -> bool:
         kept = self._kept.get(number)
@@ -133,24 +101,48 @@ class Memory:
     def remember(self, results: Mapping[object, object], requirements: PassRequirements) -> None:
         """Keep results by their keys as long as the rows are in memory."""
         if self.holds_all(requirements):
-            self._results |= {key: value for key, value in results.items() if key is not None}
+            self._results |= results
 
-    def check_unchanged(self) -> None:
-        """Refuse files that were written to since `open`."""
-        if self._source is not None and self._source.state() != self._state:
-            raise _changed()
+    def read(
+        self, number: int, requirements: PassRequirements, check: LabelCheck | None
+    ) -> Iterator[Batch]:
+        """Yield a part's rows, from memory if they are there; else read them, and keep them.
+
+        Of rows in memory only the labels are read. Rows that are kept encoded are given packed.
+        """
+        source = self.parts[number]
+        if not self._holds(number, requirements):
+            batches = source.numbered_batches(requirements.columns, check)
+            rows = ((batch, labels) for _, batch, labels in batches)
+            yield from self._keep(number, requirements, rows)
+            return
+        kept = self._kept[number]
+        lengths = [batch.num_rows for batch in kept.batches]
+        labels: Iterable[Labels | None] = (
+            repeat(None, len(lengths)) if check is None else _recut(source.labels(check), lengths)
+        )
+        if kept.form is not None:
+            yield from zip(kept.batches, labels, strict=True)
+            return
+        columns = list(requirements.columns)
+        if PERSON_COLUMN in kept.batches[0].schema.names:
+            columns.append(PERSON_COLUMN)
+        if requirements.features is None:
+            yield from ((b.select(columns), y) for b, y in zip(kept.batches, labels, strict=True))
+        else:
+            # Raw columns become packed ones: each batch is let go before the next is packed.
+            raw = ((kept.batches.pop(0).select(columns), each) for each in labels)
+            yield from self._keep(number, requirements, raw)
 
     def _keep(
         self, number: int, requirements: PassRequirements, rows: Iterable[Batch]
     ) -> Iterator[Batch]:
         """Yield the same rows, narrow or packed, and keep them if the whole part fits."""
-        features = requirements.features
-        # Rows that may change between passes are not kept.
-        if self._state is None or (features is None and not requirements.keep_columns):
+        if self._state is None:  # frames may change between passes, unseen
             yield from rows
             return
-        pack = None if features is None else features.encoder().pack
-        dictionaries = dict[str, pa.Array]()
+        features = requirements.features
+        narrow = narrow_columns if features is None else features.encoder().pack
         with self._lock:  # drop what was kept of the part, or gathered by a pass that failed
             self._kept.pop(number, None)
             if self._sizes.pop(number, 0):
@@ -159,7 +151,7 @@ class Memory:
         for batch, labels in rows:
             fits = fits and not self._full  # once past the budget no further part is kept
             if fits:
-                batch = pack(batch) if pack else narrow_columns(batch, dictionaries)
+                batch = narrow(batch)
                 batches.append(batch)
                 with self._lock:
                     self._sizes[number] = self._sizes.get(number, 0) + batch.nbytes
@@ -178,26 +170,16 @@ class Memory:
         return sum(self._sizes.values())
 
 
-def narrow_columns(batch: pa.RecordBatch, dictionaries: dict[str, pa.Array]) -> pa.RecordBatch:
-    """Make every integer column as narrow as its values allow, and text into dictionary codes.
-
-    `dictionaries` holds the last dictionary of every column: equal ones are stored once.
-    """
-    columns = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if is_text(column.type):
-            column = column.dictionary_encode()
-        if pa.types.is_integer(column.type):
-            column = narrow_integers(column)
-        elif pa.types.is_dictionary(column.type):
-            if not same_dictionary(column.dictionary, dictionaries.get(name)):
-                dictionaries[name] = column.dictionary
-            values = dictionaries[name]
-            kinds = (pa.uint8(), pa.uint16(), pa.uint32())
-            kind = next(kind for kind in kinds if len(values) < 2**kind.bit_width)
-            indices = cast_integers(column.indices, kind)
-            column = pa.DictionaryArray.from_arrays(indices, values, safe=False)
-        columns.append(column)
+def narrow_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Make every integer column as narrow as its values allow, and text into dictionary codes."""
+    columns = [
+        column.dictionary_encode()
+        if is_text(column.type)
+        else narrow_integers(column)
+        if pa.types.is_integer(column.type)
+        else column
+        for column in batch.columns
+    ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 

@@ -20,7 +20,6 @@ from labeldp.passes.accumulator import (
     Accumulator,
     PassRequirements,
     combine,
-    merge_states,
     one_or_all,
     states_in_order,
 )
@@ -67,7 +66,8 @@ class SparkEngine:
             ask = partial(_part, totals, requirements)
             parts = over_parts(source, requirements.columns, ask, labels=requirements.labels)
         for states, flags in parts:  # one at a time: of wide tables many would not fit at once
-            merge_states(totals, states)
+            for total, state in zip(totals, states, strict=True):
+                total.merge(state)
             if label_check is not None:
                 label_check.resume(flags)
         if label_check is not None:
