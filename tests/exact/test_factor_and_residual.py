@@ -188,8 +188,9 @@ def test_a_category_that_some_row_lacks_keeps_all_its_levels() -> None:
         lacking = slice(features.category_offsets[-1], features.width)
         dense[::9, lacking] = 0
         numbers = features.number_columns
-        high = np.zeros((len(numbers), len(numbers)), np.int64)
-        gram = FeatureGram(len(dense), dense.T @ dense, high, numbers)
+        whole = dense.T @ dense
+        products = whole[np.ix_(numbers, numbers)].astype(object)
+        gram = FeatureGram(len(dense), whole, products, numbers)
         kept = verified_cholesky(gram, features).kept
         assert len(kept) == np.linalg.matrix_rank(dense.astype(float))
         assert set(range(lacking.start, lacking.stop)) <= set(kept)

@@ -382,13 +382,13 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
         each.cache_key = lambda number=number: ("factor", number)
     leverages = [LeverageScan(features, each) for each in factors]
     tallies: list[Any] = [*persons, *pools, *leverages, GramAccumulator(features)]
-    keys = [tally.requirements.cache_key for tally in tallies]
+    keys = [tally.requirements.cache_keys[0] for tally in tallies]
     assert len(set(keys)) == len(keys)
-    assert [tally.requirements.cache_key for tally in tallies] == keys
+    assert [tally.requirements.cache_keys[0] for tally in tallies] == keys
     for tally in tallies:
         assert tally.requirements.columns == features.columns
         assert tally.requirements.features == replace(features, kept=None)
-    maxima = [tally.requirements.also_answers for tally in pools]
+    maxima = [tally.requirements.cache_keys[-1] for tally in pools]
     assert maxima == [keys[5], keys[6], *[keys[5]] * 4]
 
 

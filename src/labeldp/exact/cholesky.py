@@ -217,7 +217,8 @@ def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
     from flint import nmod_mat
 
     width = len(order)
-    echelon, rank = nmod_mat(width, width, gram.modulo(_PRIME, order), _PRIME).rref()
+    entries = [int(entry) for entry in (gram.exact(order) % _PRIME).flat]
+    echelon, rank = nmod_mat(width, width, entries, _PRIME).rref()
     kept: list[int] = []
     for column in range(width):
         if len(kept) < rank and int(echelon[len(kept), column]) != 0:
@@ -247,7 +248,7 @@ def preferred_columns(gram: FeatureGram, features: FeatureMap) -> tuple[list[int
     for block, baseline in whole:
         columns = constant + block
         signs = np.repeat([1, -1], [len(constant), len(block)])
-        if signs @ gram.low[np.ix_(columns, columns)] @ signs == 0:
+        if signs @ gram.counts[np.ix_(columns, columns)] @ signs == 0:
             left_out.add(baseline)
     return order, [c for c in order if c not in left_out and diagonal[c] > 0.0]
 

@@ -3,9 +3,9 @@
 Why the sums are exact. Numeric columns arrive as integers of at most 20 bits (as doubles). A
 product of two has at most 40 bits, and a sum of 8192 = 2**13 products stays below 2**53, where
 doubles are exact for integers. So a float64 BLAS product over a block of at most 8192 rows rounds
-nothing, whatever order the BLAS adds in. Block sums are then added as 64-bit integers; the total
-over a large table exceeds 64 bits, so it is kept in two limbs, high·2**32 + low. Categories are
-counted by joint codes (`features/encoder.py`).
+nothing, whatever order the BLAS adds in. Sums over a batch are 64-bit integers; over a large
+table they exceed 64 bits, so batches are added up as Python integers. Categories are counted by
+joint codes (`features/encoder.py`).
 
 Integer addition is associative, hence the same rows give the same bytes on any engine, for any
 number of threads, batch size or partitioning of the table.
@@ -17,7 +17,6 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +27,12 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Kernels, kernels_for
 from labeldp.passes.accumulator import PassRequirements
 
+Integers = NDArray[np.int64]
+
 BLOCK_ROWS = 8192
 """20 + 20 + 13 bits: sums of products over so many rows are exact in doubles."""
 MOST_ROWS = 1 << 40
-"""Over so many rows (a trillion), in batches of at least 512, no limb reaches 2**62."""
-_LIMB = 32
-_LOW_MASK = (1 << _LIMB) - 1
+"""A trillion: sums of one column stay below 2**61, and counts below that."""
 _LARGEST_SUM = 2.0**62
 
 
@@ -41,66 +40,49 @@ _LARGEST_SUM = 2.0**62
 class FeatureGram:
     """XᵀX over integer design columns: public.
 
-    `low` holds every entry except that those between two numeric columns have a second limb:
-    they are high·2**32 + low. `numbers` are the positions of the numeric columns.
+    `counts` holds every entry but those between two numeric columns, which are Python integers
+    in `products`. `numbers` are the positions of the numeric columns.
     """
 
     rows: int
-    low: NDArray[np.int64]
-    high: NDArray[np.int64] = field(repr=False)
+    counts: Integers
+    products: NDArray[np.object_] = field(repr=False)
     numbers: tuple[int, ...]
 
     @property
     def width(self) -> int:
-        return len(self.low)
+        return len(self.counts)
 
     def __add__(self, other: FeatureGram) -> FeatureGram:
-        return FeatureGram(
-            self.rows + other.rows, self.low + other.low, self.high + other.high, self.numbers
-        )
+        counts, products = self.counts + other.counts, self.products + other.products
+        return FeatureGram(self.rows + other.rows, counts, products, self.numbers)
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return Σ x² of every column, rounded to doubles."""
-        total = np.diagonal(self.low).astype(np.float64)
-        total[list(self.numbers)] += np.diagonal(self.high) * 2.0**_LIMB
+        total = np.diagonal(self.counts).astype(np.float64)
+        total[list(self.numbers)] = np.diagonal(self.products).astype(np.float64)
         return total
 
     def exact(self, columns: Iterable[int]) -> NDArray[np.object_]:
         """Return the submatrix of `columns` as Python integers."""
-        return self._integers(columns).astype(object)
-
-    def modulo(self, prime: int, columns: Iterable[int]) -> list[int]:
-        """Return the entries of that submatrix modulo a prime, row by row."""
-        return [int(entry) for entry in (self._integers(columns) % prime).ravel().tolist()]
-
-    def _integers(self, columns: Iterable[int]) -> NDArray[Any]:
-        """Return the submatrix as 64-bit integers where all entries fit, else as Python's."""
         chosen = np.fromiter(columns, dtype=np.intp)
-        matrix = self.low[np.ix_(chosen, chosen)]
+        matrix: NDArray[np.object_] = self.counts[np.ix_(chosen, chosen)].astype(object)
         place = {column: position for position, column in enumerate(chosen)}
         kept = [k for k, column in enumerate(self.numbers) if column in place]
-        if not kept:
-            return matrix
         target = [place[self.numbers[k]] for k in kept]
-        high = self.high[np.ix_(kept, kept)]
-        # Two summands below 2**62 each: their sum fits 63 bits and a sign.
-        largest_high, largest = (max(int(x.max()), -int(x.min())) for x in (high, matrix))
-        if max(largest_high << _LIMB, largest) >= 1 << 62:
-            matrix, high = matrix.astype(object), high.astype(object)
-        matrix[np.ix_(target, target)] += high << _LIMB
+        matrix[np.ix_(target, target)] = self.products[np.ix_(kept, kept)]
         return matrix
 
     def digest(self) -> str:
-        """Return the SHA-256 of the sums: of features only, so it may be published."""
+        """Return the SHA-256 of the sums: of features only, so it may be published.
+
+        Published digests are those of two matrices of 64-bit integers: an entry between two
+        numeric columns is high·2**32 + low with 0 ≤ low < 2**32, any other is low.
+        """
         hasher = hashlib.sha256(f"{self.rows} {self.width} {self.numbers}".encode())
-        high, low = self.high.copy(), self.low.copy()
-        if self.numbers:
-            # One representation for one number: carry what exceeds the low limb, since how much
-            # it holds depends on how the table was cut into batches.
-            index = np.ix_(self.numbers, self.numbers)
-            high += low[index] >> _LIMB
-            low[index] &= _LOW_MASK
-        for array in (low, high):
+        low = self.counts.copy()
+        low[np.ix_(self.numbers, self.numbers)] = self.products & 0xFFFFFFFF
+        for array in (low, self.products >> 32):
             hasher.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
         return hasher.hexdigest()
 
@@ -143,8 +125,7 @@ class GramAccumulator:
         }
         self._sums = np.zeros(numbers, dtype=np.int64)
         self._level_sums = [np.zeros((numbers, width), np.int64) for width in widths]
-        self._low = np.zeros((numbers, numbers), dtype=np.int64)
-        self._high = np.zeros((numbers, numbers), dtype=np.int64)
+        self._products: NDArray[np.object_] = np.zeros((numbers, numbers), dtype=object)
 
     def add(self, batch: Encoded, *_: object) -> None:
         if not batch.rows:
@@ -172,25 +153,25 @@ class GramAccumulator:
         for level_sums, code in zip(self._level_sums, codes, strict=True):
             for place in range(len(level_sums)):
                 kernels.add_sums(level_sums[place], code, values[:, place])
-        product = exact_products(values, values)
-        self._high += product >> _LIMB
-        self._low += product & _LOW_MASK
+        self._products += exact_products(values, values).astype(object)
 
-    def _total(self) -> FeatureGram | None:
+    def state(self) -> FeatureGram | None:
         """Return XᵀX of the rows that were added and merged; None without any."""
         if not self._rows:
             return self._merged
         features, joint_codes = self._features, self._features.joint_codes
         blocks, numbers = features.category_blocks, list(features.number_columns)
-        low = np.zeros((features.width, features.width), dtype=np.int64)
+        whole = np.zeros((features.width, features.width), dtype=np.int64)
 
-        def place(one: int, two: int, table: NDArray[np.int64]) -> None:
+        def place(one: int, two: int, table: Integers) -> None:
             """Write the counts of two categories above the diagonal."""
             if one < two:
-                low[blocks[one], blocks[two]] = table
+                whole[blocks[one], blocks[two]] = table
             else:
-                low[blocks[two], blocks[one]] = table.T
+                whole[blocks[two], blocks[one]] = table.T
 
+        # A table of two groups counts every pair of their members, and its margins are the counts
+        # of each group. Within a group its joint codes count the pairs of its members.
         counts = dict(enumerate(self._counts))
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
@@ -201,32 +182,26 @@ class GramAccumulator:
                 place(one, two, joint_codes.margin((group,), group_counts, one, two))
             for member in joint_codes.groups[group]:
                 levels = joint_codes.margin((group,), group_counts, member)
-                low[blocks[member], blocks[member]] = np.diag(levels)
+                whole[blocks[member], blocks[member]] = np.diag(levels)
                 if features.intercept:
-                    low[0, blocks[member]] = levels
-        if numbers:
-            columns = slice(numbers[0], numbers[-1] + 1)
-            low[columns, columns] = self._low
-            if features.intercept:
-                low[0, columns] = self._sums
-            for group, sums in enumerate(self._level_sums):
-                for member in joint_codes.groups[group]:
-                    low[columns, blocks[member]] = joint_codes.margin((group,), sums, member)
-        low = np.triu(low) + np.triu(low, 1).T
+                    whole[0, blocks[member]] = levels
+        for group, sums in enumerate(self._level_sums):
+            for member in joint_codes.groups[group]:
+                levels = joint_codes.margin((group,), sums, member)
+                whole[numbers, blocks[member]] = levels
         if features.intercept:
-            low[0, 0] = self._rows
-        own = FeatureGram(self._rows, low, self._high.copy(), tuple(numbers))
+            whole[0, numbers] = self._sums
+            whole[0, 0] = self._rows
+        whole = np.triu(whole) + np.triu(whole, 1).T
+        own = FeatureGram(self._rows, whole, self._products.copy(), tuple(numbers))
         return own if self._merged is None else self._merged + own
-
-    def state(self) -> FeatureGram | None:
-        return self._total()
 
     def merge(self, state: FeatureGram | None) -> None:
         if state is not None:
             self._merged = state if self._merged is None else self._merged + state
 
     def result(self, *_: object) -> FeatureGram:
-        total = self._total()
+        total = self.state()
         if total is None:
             raise no_rows()
         if total.rows > MOST_ROWS:
@@ -242,14 +217,10 @@ def no_rows() -> DataError:
     return DataError("the data have no rows; nothing can be released")
 
 
-def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return leftᵀ·right, for integer entries of at most 20 bits and at most 2**20 rows.
-
-    Block by block, each of at most `BLOCK_ROWS` rows, in doubles without rounding; block sums
-    are converted to integers before they are added.
-    """
-    whole = len(left) // BLOCK_ROWS * BLOCK_ROWS
-    one, two = (side[:whole].T.reshape(side.shape[1], -1, BLOCK_ROWS) for side in (left, right))
-    blocks = (one.swapaxes(0, 1) @ two.transpose(1, 2, 0)).astype(np.int64)
-    rest = (left[whole:].T @ right[whole:]).astype(np.int64)
-    return np.asarray(blocks.sum(axis=0) + rest)
+def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> Integers:
+    """Return leftᵀ·right, for integer entries of at most 20 bits and at most 2**20 rows."""
+    total = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    for start in range(0, len(left), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)  # doubles round nothing within a block
+        total += (left[block].T @ right[block]).astype(np.int64)
+    return total

@@ -18,7 +18,7 @@ from labeldp.errors import InputError, ordered
 from labeldp.exact.gram import exact_products, no_rows
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import UNBOUNDED, Kernels, Scratch, kernels_for
+from labeldp.kernels import Kernels, kernels_for
 from labeldp.passes.accumulator import PassRequirements
 
 LABEL_BITS = 20
@@ -61,16 +61,8 @@ class LabelGrid:
 
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the integers (as doubles) nearest to the labels."""
-        codes = np.empty(np.shape(labels))
-        self.write(codes, labels, Kernels())
-        return codes
-
-    def write(
-        self, codes: NDArray[np.float64], labels: NDArray[np.float64], kernels: Kernels
-    ) -> None:
-        """Write the codes of the labels into an existing array."""
-        factor = math.ldexp(1.0, -self.exponent)
-        kernels.to_grid(codes, labels, factor, float(self.centre), *UNBOUNDED)
+        # A product with a power of two is exact, so only rint rounds; ties go to even.
+        return np.rint(labels * math.ldexp(1.0, -self.exponent)) - self.centre
 
 
 class LabelMoments:
@@ -95,12 +87,11 @@ class LabelCrossProducts:
         self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
     ) -> None:
         self._features, self._grid, self._kernels = replace(features, kept=None), grid, kernels
-        self._scratch = Scratch()
         self._rows, self._total, self._square = 0, 0, 0
-        self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
-        self._level_sums = [np.zeros(width, np.int64) for width in features.joint_codes.widths]
-        # Of other accumulators, whose sums come by design column.
-        self._merged: NDArray[np.object_] = np.zeros(features.width, dtype=object)
+        # Python's integers: over many rows a sum of products exceeds 64 bits.
+        self._cross: NDArray[np.object_] = np.zeros(features.width, dtype=object)
+        # Of categories the sums by joint code, from which those of their levels follow.
+        self._sums = [np.zeros(width, np.int64) for width in features.joint_codes.widths]
 
     def __getstate__(self) -> dict[str, Any]:
         # An empty accumulator may travel to a worker; one that has seen labels may not.
@@ -110,49 +101,41 @@ class LabelCrossProducts:
 
     @property
     def requirements(self) -> PassRequirements:
-        features = self._features
-        return PassRequirements(features.columns, features, labels=True)
+        return PassRequirements(self._features.columns, self._features, labels=True)
 
     def new(self) -> LabelCrossProducts:
         return LabelCrossProducts(self._features, self._grid, self._kernels)
 
     def add(self, batch: Encoded, labels: NDArray[np.float64], *_: object) -> None:
         kernels = self._kernels or kernels_for(self._features.rows)
-        codes = self._scratch("codes", labels.shape, np.float64)
-        self._grid.write(codes, labels, kernels)
+        codes = self._grid.codes(labels)
         self._rows += batch.rows
         self._square += int(exact_products(codes[:, None], codes[:, None])[0, 0])
         self._total += int(codes.sum())
-        if self._features.number_columns:
-            # Python's integers: over many rows a sum of products exceeds 64 bits.
-            self._number_sums += exact_products(batch.numbers, codes[:, None])[:, 0].astype(object)
-        for sums, joint in zip(self._level_sums, batch.codes, strict=True):
+        products = exact_products(batch.numbers, codes[:, None])[:, 0]
+        self._cross[list(self._features.number_columns)] += products.astype(object)
+        for sums, joint in zip(self._sums, batch.codes, strict=True):
             kernels.add_sums(sums, joint, codes)
 
     def state(self) -> tuple[int, list[int], int, int]:
         """Return the sums as plain integers, on their way to where all sums are added."""
-        return self._rows, [int(entry) for entry in self._cross()], self._total, self._square
+        features, cross = self._features, self._cross.copy()
+        if features.intercept:
+            cross[0] = self._total
+        for group, sums in enumerate(self._sums):
+            for member in features.joint_codes.groups[group]:
+                levels = features.joint_codes.margin((group,), sums, member)
+                cross[features.category_blocks[member]] += levels.astype(object)
+        return self._rows, [int(entry) for entry in cross], self._total, self._square
 
     def merge(self, state: tuple[int, list[int], int, int]) -> None:
         rows, cross, total, square = state
         self._rows, self._total = self._rows + rows, self._total + total
         self._square += square
-        self._merged = self._merged + np.array(cross, dtype=object)
+        self._cross += np.array(cross, dtype=object)
 
     def result(self, *_: object) -> LabelMoments:
         if self._rows == 0:
             raise no_rows()
-        return LabelMoments(self._rows, self._cross(), self._total, self._square)
-
-    def _cross(self) -> NDArray[np.object_]:
-        """Return Xᵀy over all rows."""
-        features, cross = self._features, self._merged.copy()
-        if features.intercept:
-            cross[0] = self._total  # of the merged rows too
-        cross[list(features.number_columns)] += self._number_sums
-        blocks = features.category_blocks
-        for group, sums in enumerate(self._level_sums):
-            for member in features.joint_codes.groups[group]:
-                levels = features.joint_codes.margin((group,), sums, member)
-                cross[blocks[member]] += levels.astype(object)
-        return cross
+        rows, cross, total, square = self.state()
+        return LabelMoments(rows, np.array(cross, dtype=object), total, square)
