@@ -74,12 +74,16 @@ def test_no_part_of_a_row_is_forgotten_in_the_norms(mixed: bool, part: str) -> N
     assert entries <= bound <= 100 * entries
 
 
-def test_the_form_of_many_numbers_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(numbers(300, 9, 3))
+@pytest.mark.parametrize("count", [2, 9, 70])
+def test_the_digits_of_a_form_do_not_depend_on_the_rows_beside_a_row(count: int) -> None:
+    table = Table(numbers(300, count, 3))
     form, rows = form_of(table.features, some_weights(table, 0, 2.0)), encoded(table)
-    plain = form(rows, Kernels(), Scratch()).copy()
-    monkeypatch.setattr(quadratic_form, "_MANY", 1)
-    assert np.array_equal(form(rows, Kernels(), Scratch()), plain)
+    together = form(rows, Kernels(), Scratch()).copy()
+    for size in (1, 7, 130):
+        for start in range(0, 300, 37):
+            part = slice(start, start + size)
+            alone = form(rows.take(part), Kernels(), Scratch())
+            assert np.array_equal(alone, together[part])
 
 
 @pytest.mark.parametrize("tail", [1.2, 3.0])

@@ -136,7 +136,7 @@ class LeverageScan:
         """
         if len(self._reach) < _MANY_NUMBERS or batch.rows <= _LISTED:
             return None
-        rough = self._form.rough(batch, kernels_for(self._features.rows), self._scratch)
+        rough = self._form(batch, kernels_for(self._features.rows), self._scratch, rough=True)
         slack = 2 * self._form.generous_rounding_error(self._reach)
         place = batch.rows - _LISTED
         least = max(self._least, float(np.partition(rough, place)[place]) - slack)

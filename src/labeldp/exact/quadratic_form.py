@@ -9,9 +9,8 @@ tables by joint codes; a number contributes itself times a slope that is linear 
 
     xᵀMx = table(codes) + Σ_j v_j·(M_jj·v_j + 2·M_0j + Σ_categories + 2·Σ_{k<j} M_jk·v_k).
 
-There are two ways to compute it: elementwise in a fixed order (`__call__`), whose every digit is
-the same however rows are batched, and by a matrix product (`rough`), which is faster for many
-numbers and whose last digits depend on the batch. One bound covers the rounding of both.
+It is computed elementwise in a fixed order, or roughly by a matrix product; one bound covers the
+rounding of both.
 """
 
 from __future__ import annotations
@@ -29,10 +28,8 @@ from labeldp.kernels import Kernels, Scratch
 
 Floats = NDArray[np.float64]
 
-_MANY = 64
-"""From so many numbers on, one NumPy call per pair of them costs more than it computes."""
-_CACHED_ROWS = 64
-"""Rows whose products fit the processor's cache."""
+_CACHED_ROWS, _CACHED_TERMS = 64, 1 << 15
+"""Rows, or rows times numbers, that fit the processor's cache."""
 
 
 class QuadraticForm:
@@ -69,48 +66,15 @@ class QuadraticForm:
                 block = self._matrix[self._slices[member]][:, self._numbers]
                 tables += 2 * block[levels].T
 
-    def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> Floats:
-        """Return the form of every row, by NumPy operations on whole columns in a fixed order."""
-        matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
-        total = self._of_codes(batch, kernels, scratch)
-        for place, column in enumerate(numbers):
-            values = batch.numbers[:, place]
-            slope = scratch("slope", shape, np.float64)
-            np.multiply(values, matrix[column, column], out=slope)
-            if self._intercept:
-                slope += 2 * matrix[0, column]
-            for tables, codes in zip(self._slopes, batch.codes, strict=True):
-                kernels.add_lookup(slope, tables[place], codes)
-            # The products with the numbers before this one, added one after the other.
-            factors = 2 * matrix[column, numbers[:place]]
-            if len(numbers) < _MANY:
-                for factor, earlier in zip(factors, batch.numbers.T, strict=False):
-                    product = scratch("product", shape, np.float64)
-                    np.multiply(factor, earlier, out=product)
-                    slope += product
-            else:
-                _add_many_products(slope, factors, batch.numbers, scratch)
-            slope *= values
-            total += slope
-        return total
+    def __call__(
+        self, batch: Encoded, kernels: Kernels, scratch: Scratch, *, rough: bool = False
+    ) -> Floats:
+        """Return the form of every row: the same digits however rows are batched, unless `rough`.
 
-    def rough(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> Floats:
-        """Return the same up to rounding, by a matrix product: last digits depend on the batch."""
-        total = self._of_codes(batch, kernels, scratch)
-        inner = self._matrix[np.ix_(self._numbers, self._numbers)]
-        for start in range(0, batch.rows, BLOCK_ROWS):
-            part = slice(start, start + BLOCK_ROWS)
-            numbers = batch.numbers[part].T  # contiguous: encoded columns are stored side by side
-            slopes = inner @ numbers
-            if self._intercept:
-                slopes += 2 * self._matrix[0, self._numbers][:, None]
-            for tables, codes in zip(self._slopes, batch.codes, strict=True):
-                slopes += tables[:, codes[part]]
-            total[part] += np.einsum("ji,ji->i", slopes, numbers)
-        return total
-
-    def _of_codes(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> Floats:
-        """Return what the constant and the categories contribute."""
+        Elementwise operations in a fixed order give every row its own digits. A matrix product is
+        faster where there are many numbers, but its last digits depend on the rows beside a row.
+        """
+        numbers = self._numbers
         total: Floats = scratch("total", (batch.rows,), np.float64)
         total[:] = self._matrix[0, 0] if self._intercept else 0.0
         for (left, right), table in self._pairs.items():
@@ -118,6 +82,28 @@ class QuadraticForm:
                 kernels.add_lookup(total, table, batch.codes[left])
             else:
                 kernels.add_pair_lookup(total, table, batch.codes[left], batch.codes[right])
+        if not numbers:
+            return total
+        inner = self._matrix[np.ix_(numbers, numbers)]
+        step = BLOCK_ROWS if rough else max(_CACHED_ROWS, _CACHED_TERMS // len(numbers))
+        for start in range(0, batch.rows, step):
+            part = slice(start, start + step)
+            values = batch.numbers[part].T  # contiguous: encoded columns are stored side by side
+            slopes = inner @ values if rough else np.diagonal(inner)[:, None] * values
+            if self._intercept:
+                slopes += 2 * self._matrix[0, numbers][:, None]
+            for tables, codes in zip(self._slopes, batch.codes, strict=True):
+                slopes += tables.take(codes[part], axis=1)
+            if rough:
+                total[part] += np.einsum("ji,ji->i", slopes, values)
+                continue
+            # Every number in turn adds its product to the slopes of all later ones, so each slope
+            # gets its terms one after the other, in the same order whatever the rows.
+            for place in range(len(numbers) - 1):
+                slopes[place + 1 :] += 2 * inner[place + 1 :, place, None] * values[place]
+            slopes *= values
+            for terms in slopes:
+                total[part] += terms
         return total
 
     def _pair_tables(self) -> dict[tuple[int, int], Floats]:
@@ -206,19 +192,3 @@ class QuadraticForm:
             size[:, column] * most for column, most in zip(self._numbers, reach, strict=True)
         ]
         return sum(map(row_sum, groups))
-
-
-def _add_many_products(slope: Floats, factors: Floats, numbers: Floats, scratch: Scratch) -> None:
-    """Add the first columns of `numbers` times their factors to `slope`, some rows at a time.
-
-    `accumulate` adds one column after the other, as a loop does; `sum` would add pairwise.
-    """
-    terms = scratch("terms", (len(factors) + 1, _CACHED_ROWS), np.float64)
-    for start in range(0, len(slope), _CACHED_ROWS):
-        part = slope[start : start + _CACHED_ROWS]
-        some = terms[:, : len(part)]
-        some[0] = part
-        columns = numbers[start : start + len(part), : len(factors)].T
-        np.multiply(columns, factors[:, None], out=some[1:])
-        np.add.accumulate(some, axis=0, out=some)
-        part[:] = some[-1]

@@ -291,7 +291,7 @@ class RowNormScan:
         if len(self._reach) < _MANY_NUMBERS:
             values = self._form(batch, kernels, self._scratch)
         else:
-            values = self._form.rough(batch, kernels, self._scratch)
+            values = self._form(batch, kernels, self._scratch, rough=True)
             if self._keep:
                 # Which rows are kept must not depend on how the table was cut into batches, but
                 # the last digits of a matrix product do: those that may be kept get others.
