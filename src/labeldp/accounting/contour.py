@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +101,11 @@ class Loss:
         pairs = logs[: len(self.shape)] + logs[len(self.shape) :]
         return np.asarray(np.einsum("f,fcn->cn", -self.shape[:, 0], pairs))
 
-    def log_mgf(self, z: Numbers) -> Numbers:
-        """log E[e^{zL}]."""
+    def log_integrand(self, z: Complexes, epsilon: float) -> Complexes:
+        """log of E[e^{zL}]e^{−zε}/(z(z+1)), on any branch: it is only exponentiated."""
         gauss = 0.5 * self.gaussian**2
-        return self.curved(z) + z * (self.drift[:, None] + gauss * (z + 1.0))
+        log_mgf = self.curved(z) + z * (self.drift[:, None] + gauss * (z + 1.0))
+        return log_mgf - z * epsilon - np.log(z * (1.0 + z))
 
     def mean(self) -> Reals:
         """E[L], the slope of log E[e^{zL}] at 0."""
@@ -164,16 +165,16 @@ def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
         seen = np.flatnonzero(passes.chernoff > max(LEAST_CLAIM, enough))
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
-            cells, here = live[block], passes.take(block)
-            out[:, cells] = _by_contour(loss.take(cells), epsilon, here)
-            if (failed := np.flatnonzero(out[0, cells] == 0.0)).size:
-                cells, here = cells[failed], here.take(failed)
-                out[:, cells] = _by_contour(loss.take(cells), epsilon, here, 0.0)
+            for slope in (_SLOPE, 0.0):
+                cells = live[block]
+                out[:, cells] = _by_contour(loss.take(cells), epsilon, passes.take(block), slope)
+                block = block[out[0, cells] == 0.0]  # did not settle
+                if not block.size:
+                    break
     return out
 
 
-@dataclass(frozen=True)
-class _Passes:
+class _Passes(NamedTuple):
     """Where contours cross the real line, cell by cell."""
 
     saddle: Reals
@@ -182,22 +183,21 @@ class _Passes:
     rounding: Reals  # of the integrand, relative
 
     def take(self, cells: Cells) -> _Passes:
-        saddle, left = self.saddle[cells], self.left[cells]
-        return _Passes(saddle, left, self.chernoff[cells], self.rounding[cells])
+        return _Passes(*(each[cells] for each in self))
 
 
 def _passes(loss: Loss, epsilon: float) -> _Passes:
-    """The saddles, and there δ ≤ E[e^{zL}]e^{−zε} z^z/(1+z)^{1+z} for z > 0.
-
-    The ratio is the largest (1−e^{−x})e^{−zx}. The rounding is that of the magnitudes that cancel
-    in the exponent.
-    """
+    """Return the saddles, and there δ ≤ E[e^{zL}]e^{−zε} z^z/(1+z)^{1+z} for z > 0."""
+    # Where the mean is well above ε, δ is near 1: the contour goes left of the pole at 0.
     left = loss.mean() > epsilon + 1.0
     z = _saddle(loss, epsilon, left)
     curved, gauss = loss.curved(z[:, None])[:, 0], loss.gaussian**2
+    # What cancels in the exponent is rounded relative to its magnitude, not to the difference.
     linear = np.abs(z) * (np.abs(loss.drift) + gauss * (1.0 + np.abs(z)) + abs(epsilon))
     rounding = 1e-15 * (1.0 + (linear + np.abs(curved)))
     log_mgf = curved + z * (loss.drift + 0.5 * gauss * (z + 1.0))
+    # (1 − e^{−x})e^{−zx} is largest at e^{−x} = z/(1+z), where it is z^z/(1+z)^{1+z}; so
+    # (1 − e^{ε−L})₊ ≤ that · e^{z(L−ε)}, and δ is at most its mean, for any z > 0.
     weight = -z * np.log1p(1.0 / z) - np.log1p(z)
     bound = np.exp(log_mgf - z * epsilon + weight + rounding + _MARGIN)
     chernoff = np.where(left | np.isnan(bound), 1.0, np.clip(bound, LEAST_CLAIM, 1.0))
@@ -205,9 +205,12 @@ def _passes(loss: Loss, epsilon: float) -> _Passes:
 
 
 def _by_contour(loss: Loss, epsilon: float, passes: _Passes, slope: float = _SLOPE) -> Reals:
+    """Return rows lower, estimate, upper of δ on a hyperbola; lower = 0 where it did not settle."""
     integral, change, mass, peak = _integral(loss, epsilon, passes.saddle, slope)
     scale, chernoff = np.exp(peak), passes.chernoff
     estimate = np.where(passes.left, 1.0, 0.0) + scale * integral  # 1: the residue of the pole at 0
+    # Halving squares the error, so what is left is far below the last change: 10 is generous. The
+    # rounding is relative to the integral of the modulus, of which the integral may be little.
     error = scale * (10.0 * change + passes.rounding * mass)
     settled = (error < 1e-6 * estimate) & (estimate <= 1.0 + error)
     estimate = np.where(settled, np.minimum(estimate, chernoff), chernoff)
@@ -245,13 +248,14 @@ def _integral(
 
     And the logarithm of that peak, the modulus at the saddle.
     """
+    # The hyperbola stays clear of the poles at 0 and −1 and of the singularity at 1/α.
     first = loss.alpha.max(0)
     gap = np.minimum(np.abs(saddle), np.abs(1.0 + saddle))
     gap = np.minimum(gap, 1.0 / first - saddle)
     scale = np.minimum(gap, _WIDTHS * loss.width(saddle))
+    # Far out |E[e^{zL}]e^{−zε}| is e^{(κ−ε)Re z} times powers: bend to where that falls.
     bend = np.where(epsilon > loss.offset(), slope, -slope)
-
-    peak = _log_integrand(loss, epsilon, saddle[:, None].astype(complex)).real
+    peak = loss.log_integrand(saddle[:, None].astype(complex), epsilon).real
 
     def path(cells: Cells, t: Reals) -> tuple[Complexes, Complexes]:
         """z, and dz/dt over πi."""
@@ -263,33 +267,34 @@ def _integral(
 
     def sample(cells: Cells, t: Reals) -> Complexes:
         z, speed = path(cells, t)
-        log_value = _log_integrand(loss.take(cells), epsilon, z) - peak[cells]
+        log_value = loss.take(cells).log_integrand(z, epsilon) - peak[cells]
         return np.asarray(np.exp(log_value) * speed)
 
+    # Where the arms may be cut off: log of the modulus but for a constant, less exact, in real
+    # numbers, on a ladder of places; the rung after the last one whose value still matters.
     z, speed = path(np.arange(len(saddle)), _LADDER[None, :])
-    size = _log_size(loss, epsilon, z) + np.log(np.abs(speed))
-    return *_trapezoid(sample, _reach(size)), peak[:, 0]
-
-
-def _log_integrand(loss: Loss, epsilon: float, z: Complexes) -> Complexes:
-    return loss.log_mgf(z) - z * epsilon - np.log(z * (1.0 + z))  # any branch: it is only exp'd
-
-
-def _log_size(loss: Loss, epsilon: float, z: Complexes) -> Reals:
-    """log of the integrand's modulus, but for a constant: less exact, in real numbers."""
     a, b, shape = (part[:, :, None] for part in (loss.alpha, loss.beta, loss.shape))
     x, y = z.real, z.imag**2
     down = np.log((1.0 - a * x) ** 2 + a * a * y) + np.log((1.0 + b * x) ** 2 + b * b * y)
     down = (shape * (down + 2.0 * (a - b) * x)).sum(0)
     down += np.log(x * x + y) + np.log((1.0 + x) ** 2 + y)
     gauss = loss.gaussian**2 * (x * x - y + x)
-    return np.asarray(0.5 * (gauss - down) + x * (loss.drift[:, None] - epsilon))
+    size = 0.5 * (gauss - down) + x * (loss.drift[:, None] - epsilon) + np.log(np.abs(speed))
+    matters = ~(size < size[:, :1] - _DROP)
+    last = size.shape[1] - 1 - np.argmax(matters[:, ::-1], axis=1)
+    reach = _LADDER[np.minimum(last + 1, size.shape[1] - 1)]
+    return *_trapezoid(sample, reach), peak[:, 0]
 
 
 def _trapezoid(
     sample: Callable[[Cells, Reals], Complexes], reach: Reals
 ) -> tuple[Reals, Reals, Reals]:
-    """∫ Re sample dt from 0 to `reach`, cell by cell, halving the step until it settles."""
+    """∫ Re sample dt from 0 to `reach`, cell by cell, halving the step until it settles.
+
+    The integrand at conjugate points is conjugate, so twice the real part of the upper arm is the
+    whole contour (`speed` is over πi, not 2πi). Every node is used again: only those between are
+    new.
+    """
     active, nodes, step = np.arange(len(reach)), _FIRST, reach / _FIRST
     both = sample(active, 0.5 * step[:, None] * np.arange(2.0 * nodes + 1.0))
     values, between = both[:, ::2].copy(), both[:, 1::2]
@@ -307,10 +312,3 @@ def _trapezoid(
         if not active.size or nodes >= _LAST:
             return integral, change, mass
         between = sample(active, step[active, None] * 0.5 * np.arange(1.0, 2.0 * nodes, 2.0))
-
-
-def _reach(size: Reals) -> Reals:
-    """The rung of the ladder after the last one whose value, by its logarithm, still matters."""
-    matters = ~(size < size[:, :1] - _DROP)
-    last = size.shape[1] - 1 - np.argmax(matters[:, ::-1], axis=1)
-    return np.asarray(_LADDER[np.minimum(last + 1, size.shape[1] - 1)])

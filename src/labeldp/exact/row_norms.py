@@ -270,9 +270,9 @@ class RowNormScan:
     def requirements(self) -> PassRequirements:
         every = replace(self._every, kept=None)
         maximum = (RowNormScan, every, *self._weights.cache_key())
-        keys = ((maximum, self._keep, self._spare, self._floor), maximum)  # who keeps rows also
-        keys = keys if self._keep else (maximum,)  # answers who asks for the maximum alone
-        return PassRequirements(every.columns, every, cache_keys=keys)
+        # A scan that keeps rows also answers who asks for the maximum alone.
+        own = ((maximum, self._keep, self._spare, self._floor),) if self._keep else ()
+        return PassRequirements(every.columns, every, cache_keys=(*own, maximum))
 
     def new(self) -> RowNormScan:
         """Return an empty one with the same form: another machine might round M differently."""
