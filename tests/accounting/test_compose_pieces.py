@@ -203,7 +203,7 @@ def test_a_sketch_beside_one_point_is_the_sketch_at_what_is_left_of_epsilon():
     each = NeighborFamily(30, 0.1)
     whole = LossFactors((each,), 0.2, (((0.3, 1.0),),))
     assert product_delta(whole, 0.8) == each.delta(0.8 - 0.3, 0.2)
-    assert product_delta(whole, 0.8, certified=False) == each.quick_delta(0.8 - 0.3, 0.2)
+    assert product_delta(whole, 0.8, certified=False) == each.delta(0.8 - 0.3, 0.2, certified=False)
     at = product_delta(whole, 0.3)
     assert at == each.delta(0.0, 0.2)
     below = product_delta(whole, 0.1)

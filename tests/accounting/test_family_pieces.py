@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import mpmath as mp
 import numpy as np
@@ -113,7 +114,8 @@ def test_the_smaller_of_two_certified_answers_counts(monkeypatch):
     each = NeighborFamily(40, 0.1, 0.05, 0.1)
     charts = each.charts()
     assert len(charts) == 2
-    for side in (each.delta, each.quick_delta):
+    for certified in (True, False):
+        side = partial(each.delta, certified=certified)
         whole, apart = side(1.0).upper, []
         for chart in charts:
             with monkeypatch.context() as patch:

@@ -37,8 +37,6 @@ from labeldp.accounting.privacy_profile import (
 )
 from labeldp.errors import PlanError, in_range, share
 
-Function = Callable[[float], float]
-
 _ROOT_TOLERANCE = 1e-11
 """Relative, for the root of a quick δ; where only utility depends on it, `_ROUGH_TOLERANCE`."""
 _ROUGH_TOLERANCE = 1e-4
@@ -90,10 +88,12 @@ def _innermost(
     profile: PrivacyProfile, delta: float, name: str = ""
 ) -> tuple[PrivacyProfile, float]:
     """Return the innermost profile (with the parameter `name`, if given) and its δ."""
-    if name in (field.name for field in fields(profile)):  # type: ignore[arg-type]
-        return profile, delta
-    inner, inner_delta = profile.inner_profile(delta)
-    return (profile, delta) if inner is profile else _innermost(inner, inner_delta, name)
+    while name not in (field.name for field in fields(profile)):  # type: ignore[arg-type]
+        inner, inner_delta = profile.inner_profile(delta)
+        if inner is profile:
+            break
+        profile, delta = inner, inner_delta
+    return profile, delta
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,20 @@ class _Test:
         return profile.delta(epsilon).upper <= self.delta
 
     def quick_delta(self, value: float) -> Bounds:
+        """Return bounds that refuse no value that `passes`, since quick_delta ≤ delta."""
         profile, epsilon = self.at(value)
         return profile.quick_delta(epsilon)
 
-    def may_pass(self, value: float) -> bool:
-        """Quick; never False where `passes` is True, since quick_delta ≤ delta."""
-        return self.quick_delta(value).upper <= self.delta
-
     def log_excess(self, coordinate: float) -> float:
-        """Return log(quick δ / `delta`): at most 0 where the value may pass."""
-        upper = self.quick_delta(self.search.value(coordinate)).upper
-        if upper <= self.delta:
-            return min(0.0, math.log(max(upper, LEAST_CLAIM) / self.delta))
-        return max(5e-324, math.log(upper / self.delta))
-
-    def sharp_log_excess(self, coordinate: float) -> float:
-        """The same for the estimate of a closed form, which has no bracket around it."""
-        estimate = self.quick_delta(self.search.value(coordinate)).estimate
-        return math.log(max(estimate, LEAST_CLAIM)) - math.log(self.delta)
+        """Return log(quick δ / `delta`), which root finding brings to 0."""
+        bounds = self.quick_delta(self.search.value(coordinate))
+        if self.search.method is SearchMethod.SHARP:
+            # The estimate of a closed form is smooth to the last digits; its bound has a step.
+            return math.log(max(bounds.estimate, LEAST_CLAIM)) - math.log(self.delta)
+        # Its sign must be that of the comparison, also where rounding makes the quotient 1.
+        if bounds.upper <= self.delta:
+            return min(0.0, math.log(max(bounds.upper, LEAST_CLAIM) / self.delta))
+        return max(5e-324, math.log(bounds.upper / self.delta))
 
 
 def _best_real(test: _Test) -> float:
@@ -143,7 +139,7 @@ def _best_real(test: _Test) -> float:
     if search.method is SearchMethod.HALVING:
         if not test.passes(high):
             return math.inf
-        if not test.passes(high * (1.0 - 1e-12)):
+        if not test.passes(high * (1.0 - 1e-12)):  # an end that is the answer stays a round number
             return high
         while high - low > 1e-9 * high:
             middle = math.sqrt(low * high)
@@ -167,7 +163,7 @@ def _best_real(test: _Test) -> float:
 
 def _sharp(test: _Test) -> float:
     """Find the root of a closed form to its last digits, then step to the private side."""
-    search, excess = test.search, test.sharp_log_excess
+    search, excess = test.search, test.log_excess
     # Steps are short, then longer, since a δ near 1 hardly moves.
     lengths: Iterator[float] = (min(0.5, 1e-13 * 1.1 ** max(0, taken - 100)) for taken in count())
     if search.increasing:
@@ -194,23 +190,24 @@ def _best_integer(test: _Test) -> float:
     Quick δ never refuses what passes, so it leaves a number from which the certified δ goes on.
     """
     search = test.search
+
+    def may_pass(value: float) -> bool:
+        return test.quick_delta(value).upper <= test.delta
+
     if search.increasing:
         cap, start = round(search.value(search.high)), search.value(search.start)
         if search.method is SearchMethod.NEAR:
-            if not test.may_pass(1):
+            if not may_pass(1):
                 return 0
-
-            def room(place: float) -> float:
-                return -test.log_excess(place)
-
-            start = search.value(_root(room, search.low, search.high, search.start))
-        most = _largest_integer(test.may_pass, round(start), cap)
+            ends = search.low, search.high, search.start
+            start = search.value(_root(lambda place: -test.log_excess(place), *ends))
+        most = _largest_integer(may_pass, round(start), cap)
         return _largest_integer(test.passes, most, most)
     low, high = round(search.low), round(search.high)
     size = high - low + 1
-    # The first that passes is the one after the last that fails; fails(n) is about low + n − 1.
+    # The first that passes is the one after the last that fails: the n-th number is low + n − 1.
     failing = _largest_integer(
-        lambda n: not test.may_pass(search.value(low + n - 1)), round(search.start) - low, size
+        lambda n: not may_pass(search.value(low + n - 1)), round(search.start) - low, size
     )
     if failing < size:
         failing = _largest_integer(
@@ -257,11 +254,16 @@ def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) ->
 
 
 def _root(
-    function: Function, low: float, high: float, start: float, relative: float = _ROOT_TOLERANCE
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    start: float,
+    relative: float = _ROOT_TOLERANCE,
 ) -> float:
     """Return where a decreasing function changes sign, about; an end if it does not.
 
-    The bracket is found by steps that grow away from `start`, a number between the two.
+    The bracket is found by steps that grow away from `start`, a number between the two: δ far from
+    the root may take long to compute.
     """
     function = cache(function)  # the ends of the bracket are asked for again
     first, step = start, 0.5 * max(1.0, abs(start))
@@ -277,7 +279,12 @@ def _root(
 
 
 def _brent(
-    function: Function, first: float, second: float, *, absolute: float, relative: float
+    function: Callable[[float], float],
+    first: float,
+    second: float,
+    *,
+    absolute: float,
+    relative: float,
 ) -> float:
     """Return a zero of a function with opposite signs at the two ends."""
     # imported here: it is the only use of scipy.optimize, which costs each command a tenth of a

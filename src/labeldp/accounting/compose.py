@@ -153,8 +153,10 @@ def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) ->
     best = [0.0] * (count + 1)
     for law in parts:
         costs = [at(law, share / count).upper for share in range(count + 1)]
+        # best[k]: the least sum of δ of the laws so far at k shares of ε together
         best = [min(best[k - s] + costs[s] for s in range(k + 1)) for k in range(count + 1)]
     upper = min(1.0, best[-1] * (1.0 + _ROUNDING))
+    # all releases together show no less than any one of them
     return Bounds(min(upper, max(at(law, 1.0).lower for law in parts)), upper, upper)
 
 
@@ -210,6 +212,7 @@ def _fewer(values: Reals, weights: Reals, most: int) -> tuple[Reals, Reals]:
     E[e^{−L}] that lie further apart is no smaller.
     """
     grid = np.linspace(values.min(), values.max(), most)
+    # Shares s and 1−s with s·e^{−high} + (1−s)·e^{−low} = e^{−value} keep both sums.
     right = np.clip(np.searchsorted(grid, values), 1, most - 1)
     low, high = grid[right - 1], grid[right]
     share = np.clip(np.expm1(low - values) / np.expm1(low - high), 0.0, 1.0)

@@ -43,8 +43,18 @@ def delta(epsilon: float, mu: float) -> float:
     x = epsilon / mu - 0.5 * mu
     if x < -1.0:  # δ is not small: the difference of the two terms loses nothing
         return float(special.ndtr(-x) - np.exp(epsilon + special.log_ndtr(-x - mu)))
-    gain = _mills(x) - _mills(x + mu) if mu > 0.5 else _mills_fall(x, mu)
+    if mu > 0.5:
+        gain = _mills(x) - _mills(x + mu)
+    else:  # the two ratios agree in so many digits that their difference would lose
+        s = x + 0.5 * mu * (_NODES + 1.0)
+        fall = 1.0 - s * np.sqrt(0.5 * np.pi) * special.erfcx(s / np.sqrt(2.0))
+        gain = 0.5 * mu * (_WEIGHTS @ fall)
     return float(np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi) * gain)
+
+
+def _mills(x: float) -> float:
+    """R(x) = Φ(−x)/φ(x): erfcx neither underflows nor cancels."""
+    return math.sqrt(0.5 * math.pi) * float(special.erfcx(x / math.sqrt(2.0)))
 
 
 def upper(epsilon: float, mu: float) -> float:
@@ -94,14 +104,3 @@ class GaussianProfile(PrivacyProfile):
 def largest_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ within (ε, δ); 0 for δ = 0, which no Gaussian noise satisfies."""
     return calibrate(GaussianProfile(1.0), "mu", epsilon, delta) if delta else 0.0
-
-
-def _mills(x: float) -> float:
-    return math.sqrt(0.5 * math.pi) * float(special.erfcx(x / math.sqrt(2.0)))
-
-
-def _mills_fall(x: float, mu: float) -> float:
-    """R(x) − R(x+μ) = ∫ (1 − sR(s)) ds over [x, x+μ]."""
-    s = x + 0.5 * mu * (_NODES + 1.0)
-    fall = 1.0 - s * np.sqrt(0.5 * np.pi) * special.erfcx(s / np.sqrt(2.0))
-    return float(0.5 * mu * (_WEIGHTS @ fall))

@@ -104,17 +104,14 @@ class NeighborFamily:
         at_least(0.0, leverage=self.leverage, cosine=self.cosine, inflation=self.inflation)
 
     def delta(self, epsilon: float, gaussian: float = 0.0, *, certified: bool = True) -> Bounds:
-        """The sup of δ(ε) over the family and both directions, composed with a μ-Gaussian.
+        """Return the sup of δ(ε) over the family and both directions, composed with a μ-Gaussian.
 
         `upper` holds for every neighbour. `lower` is attained when the features are
-        unknown; with public features by the pair (u, v) that the facts leave open.
+        unknown; with public features by the pair (u, v) that the facts leave open. Without
+        `certified` only the ends of the family are tried: never above `delta`, mostly equal.
         """
         at_least(0.0, epsilon=epsilon, gaussian=gaussian)
         return supremum((self,), epsilon, gaussian, certified=certified)
-
-    def quick_delta(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
-        """`delta` at the ends of the family only: quick, never above `delta`, mostly equal."""
-        return self.delta(epsilon, gaussian, certified=False)
 
     def charts(self) -> list[Chart]:
         """Return one chart per way of bounding the family; the smallest answer counts."""
@@ -195,6 +192,7 @@ def _delta_of_boxes(
     inside, sides = np.ones(left.shape[1], dtype=bool), []
     for family, chart, low, high in zip(families, charts, left, right, strict=True):
         u, v = (side * (1.0 + family.inflation) for side in chart.cells(low, high))
+        # v = 1: a direction in which D has no variance left under D', which rules D out
         inside &= (v < 1.0 - 1e-15) & (u < 1e15)
         sides.append((family.bags, u, v))
     out = np.ones((3, len(inside)))
@@ -202,9 +200,11 @@ def _delta_of_boxes(
         factors = []
         for bags, u, v in sides:
             alpha, beta = scales(u[inside], v[inside])
+            # both directions of the same neighbours side by side, D→D' before D'→D
             both = np.concatenate([alpha, u[inside]]), np.concatenate([beta, v[inside]])
             factors.append((bags, *both))
         loss = contour.compose(factors, gaussian)
+        # a bound of one of several points says little about their sum
         enough = enough if len(points) == 1 else 0.0
         total = sum(p * contour.delta(loss, epsilon - x, enough) for x, p in points)
         out[:, inside] = np.asarray(total).reshape(3, 2, -1).max(axis=1)
@@ -230,6 +230,8 @@ def _certify(
         left, right = edges[None, :-1], edges[None, 1:]
     ceiling, bound = 0.0, value(left, right, best.estimate)
     for _ in range(_ROUNDS):
+        # Only boxes that may hold more than the best point met are cut further. Stopping early
+        # loses tightness, not truth: every box, cut or not, enters the upper bound below.
         above = bound[1] > best.estimate * (1.0 + _AGREE) + _NEGLIGIBLE * slack
         if not 0 < np.sum(above) <= most:
             break

@@ -74,7 +74,7 @@ class BoundedLossProfile(PrivacyProfile):
         return Bounds(lower, value, min(1.0, upper))
 
     def _delta_within(self, epsilon: float) -> float:
-        """Return δ for |ε| ≤ ε₀, where it is closed form."""
+        """Return δ for |ε| ≤ ε₀, where it is closed form; else `delta` is overridden."""
         raise NotImplementedError
 
     def group(self, size: int) -> Self:
@@ -178,6 +178,7 @@ class RadialProfile(BoundedLossProfile):
 
     def _above(self, epsilon: float) -> float:
         """∫ (1 − e^{ε−L}) over L > ε, with η = π/2 − θ and L = a·cos η."""
+        # 1 − cos η₀ = 2 sin²(η₀/2): no digits cancel where ε is near a
         last = 2.0 * math.asin(math.sqrt(0.5 * (1.0 - epsilon / self.epsilon)))
         if last <= self._first:
             return 0.0
@@ -192,6 +193,7 @@ class RadialProfile(BoundedLossProfile):
     def _density(self, angles: Reals) -> Reals:
         """The density of η = π/2 − θ up to a constant factor."""
         a, loss = self.epsilon, np.cos(angles)
+        # Everything is divided by e^{a/2}·a², or large a would overflow: r/a² is `rest`.
         rest = 1.0 + 2.0 * (self.dimensions - 1) / a * _bessel_ratio(self.dimensions, 0.5 * a)
         powers = (self.dimensions - 2) * np.log(np.sin(angles))
         return np.asarray(np.exp(0.5 * a * (loss - 1.0) + powers) * (rest - loss * loss))

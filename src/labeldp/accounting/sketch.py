@@ -104,6 +104,7 @@ class Measurement:
         """
         at_least(0.0, grid_half_width=grid_half_width)
         quantile = -float(special.ndtri(self.slack))
+        # 1e-12 and 1e-15 are far above the rounding of ndtri and of these operations
         bound = measured - self.noise(width) * quantile * (1.0 + 1e-12) - grid_half_width
         return max(0.0, bound * (1.0 - 1e-15))
 
@@ -117,7 +118,7 @@ def added_variance(needed: float, lower_bound: float) -> float:
     """Return s² = max(0, F − σ_lb²), rounded up, for a needed floor F and a lower bound of σ."""
     positive(needed=needed)
     at_least(0.0, lower_bound=lower_bound)
-    square = math.nextafter(lower_bound * lower_bound, 0.0)
+    square = math.nextafter(lower_bound * lower_bound, 0.0)  # down: less floor is taken as given
     if square >= needed:
         return 0.0
     return math.nextafter(needed - square, math.inf)
@@ -189,6 +190,7 @@ class DatasetBounds:
         positive(bags=bags, floor=floor)
         at_least(1, labels=labels)
         root = math.sqrt(labels)
+        # δ grows with τ, the leverage and the cosine: rounding each up is safe (theory §3c)
         tau = root * self.width / math.sqrt(floor) * (1.0 + 1e-15)
         if self.max_leverage is None or labels * self.max_leverage >= 1.0:
             return NeighborFamily(bags, tau, inflation=self.inflation)
@@ -228,7 +230,7 @@ class SketchProfile(PrivacyProfile):
         return self.family.delta(epsilon, self.seen).plus(self.slack)
 
     def quick_delta(self, epsilon: float) -> Bounds:
-        return self.family.quick_delta(epsilon, self.seen).plus(self.slack)
+        return self.family.delta(epsilon, self.seen, certified=False).plus(self.slack)
 
     def group(self, size: int) -> SketchProfile:
         at_least(1, size=size)
@@ -248,6 +250,7 @@ class SketchProfile(PrivacyProfile):
             return SearchRange(0.0, most, start, math.exp, increasing=True, integer=True)
         if name != "floor":
             return super().parameter_search(name, epsilon, delta)
+        # Even an infinite floor leaves the cost of its measurement.
         if gaussian.upper(epsilon, self.seen) + self.slack >= delta:
             raise PlanError(
                 f"measuring the floor alone spends delta {delta} at epsilon {epsilon}; "
@@ -341,6 +344,7 @@ class BagOfSizeProfile(PrivacyProfile):
     def sketch(self) -> SketchProfile:
         leverage, size = None, self.bag_size
         if self.features is not None and self.leverage_factor is not None:
+            # no leverage exceeds 1, whatever the factor says
             leverage = min(1.0, self.leverage_factor * self.features / size)
         facts = DatasetBounds(size, self.label_range, self.features, leverage, self.centred)
         return SketchProfile(facts, 1, self.residual_ms * size * (1.0 - 1e-15))
