@@ -183,7 +183,8 @@ class _Passes(NamedTuple):
     rounding: Reals  # of the integrand, relative
 
     def take(self, cells: Cells) -> _Passes:
-        return _Passes(*(each[cells] for each in self))
+        saddle, left, chernoff, rounding = self
+        return _Passes(saddle[cells], left[cells], chernoff[cells], rounding[cells])
 
 
 def _passes(loss: Loss, epsilon: float) -> _Passes:
