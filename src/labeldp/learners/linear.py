@@ -77,20 +77,12 @@ def fit_release(
             intercept, coef[equations.constant] = float(coef[equations.constant]), 0.0
         names, to_original = features.to_original_units()
         fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
-        residual_ms, dof = _residual_ms(equations, rule)
-        return LinearModel(
-            options=options,
+        return replace(
+            _model(equations, rule, options, names, to_original[:, used]),
             coef=coef,
             intercept=intercept,
-            coefficients=_coefficients(
-                equations, rule, names, to_original[:, used], options.confidence
-            ),
-            residual_ms=residual_ms,
-            dof=dof,
-            multiplier=rule.multiplier,
             features=features,
             feature_names=features.names,
-            rule=rule.info,
             label_range=label_range,
             quality=estimate_quality(equations, rule),
             releases=tuple(facts),
@@ -109,18 +101,48 @@ def fit_rows(
     equations = plain_equations(design, labels, 0 if added else None)
     rule = choose_rule(equations, options, (-math.inf, math.inf))
     shown = ("intercept",) * added + (names or tuple(f"x{k}" for k in range(rows.shape[1])))
-    units = np.eye(len(shown))
-    residual_ms, dof = _residual_ms(equations, rule)
-    return LinearModel(
-        options=options,
+    return replace(
+        _model(equations, rule, options, shown, np.eye(len(shown))),
         coef=rule.coefficients[added:],
         intercept=float(rule.coefficients[0]) if added else 0.0,
-        coefficients=_coefficients(equations, rule, shown, units, options.confidence),
+        feature_names=names,
+    )
+
+
+def _model(
+    equations: NoisyNormalEquations,
+    rule: FitRule,
+    options: LinearOptions,
+    names: Sequence[str],
+    transform: Array,
+) -> LinearModel:
+    """Return what a fit of a release and one of plain rows have in common.
+
+    `transform` turns the coefficients of the fitted columns into those in original units.
+    """
+    if equations.dof is None:
+        # Noise is public: the residual sum of squares on all rows, as far as it was published. No
+        # degree of freedom counts.
+        dof, residual = 0.0, equations.residual_ss
+        residual_ms = math.nan if residual is None else max(0.0, residual.value)
+    else:
+        left_over = equations.estimate - rule.prediction(equations)
+        outside = equations.label_variance * equations.dof if equations.dof >= 1 else 0.0
+        dof = float(equations.dof)
+        if rule.multiplier != 0:
+            dof = equations.dof + len(equations.estimate) - float(np.trace(rule.smoother))
+        total = outside + equations.unit * float(left_over @ left_over)
+        residual_ms = total / dof if dof > 0 else math.nan
+    return LinearModel(
+        options=options,
+        coef=rule.coefficients,
+        intercept=0.0,
+        coefficients=_coefficients(equations, rule, names, transform, options.confidence),
         residual_ms=residual_ms,
         dof=dof,
         multiplier=rule.multiplier,
         features=None,
-        feature_names=names,
+        feature_names=None,
         rule=rule.info,
         label_range=None,
     )
@@ -191,23 +213,6 @@ def _fit(
     degrees = np.array(features.degrees)[used].tolist()
     rule = choose_rule(equations, options, label_range, degrees)
     return equations, rule, features, used, label_range
-
-
-def _residual_ms(equations: NoisyNormalEquations, rule: FitRule) -> tuple[float, float]:
-    """Return the residual mean square of what was fitted, and its degrees of freedom."""
-    if equations.dof is None:
-        # Noise is public: the residual sum of squares on all rows, as far as it was published. No
-        # degree of freedom counts.
-        residual = equations.residual_ss
-        return math.nan if residual is None else max(0.0, residual.value), 0.0
-    dof, outside = float(equations.dof), 0.0
-    if equations.dof >= 1:
-        outside = equations.label_variance * equations.dof
-    if rule.multiplier != 0:
-        dof = equations.dof + len(equations.estimate) - float(np.trace(rule.smoother))
-    left_over = equations.estimate - rule.prediction(equations)
-    total = outside + equations.unit * float(left_over @ left_over)
-    return total / dof if dof > 0 else math.nan, dof
 
 
 # --- inference ---
