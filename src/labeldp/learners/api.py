@@ -193,11 +193,11 @@ class LinearRegressor(_Estimator, LinearOptions):
         `lasso` and `max_norm` may be set.
     columns : list of str or None
         Columns of the table to regress on, with the constant; None is all. The model then needs
-        no others to predict. Any subset is what the fit on all rows by it would be, with noise.
+        no others to predict.
     fit_intercept : bool
-        On plain rows, add a constant. On a release the constant is already a column, if its feature
-        map has one: False then holds its design coefficient at zero (original units may still show
-        an intercept, from columns that the feature map centred). True cannot add one.
+        On plain rows, add a constant. On a release the constant is a column already, if its feature
+        map has one; False holds its coefficient at zero (in original units there may still be an
+        intercept, from columns that were centred).
     confidence : float
         Level of the intervals in `coefficients_`.
     shrink : bool or None
@@ -219,9 +219,8 @@ class LinearRegressor(_Estimator, LinearOptions):
         For inference, in original units: those that predict, but not shrunk. Intervals are given if
         no penalty is set, the norm bound did not bind, and a degree of freedom is left. On a
         release of wtd-FLAg each holds the coefficient of the fit on all the rows with probability
-        exactly `confidence` (if a norm bound was set: as long as it had no real chance to bind); on
-        sampled bags, whose covariances differ, approximately. On plain rows they are the classical
-        ones, right for iid normal errors.
+        exactly `confidence`; on sampled bags, whose covariances differ, approximately. On plain
+        rows they are the classical ones, right for iid normal errors.
     residual_ms_, dof_ : float
         Residual mean square of what was fitted, and its degrees of freedom (effective, if shrunk).
         On a release the first estimates the residual *sum* of squares on all the rows plus any
@@ -236,8 +235,7 @@ class LinearRegressor(_Estimator, LinearOptions):
         Mechanism, ε, δ, rows and aggregates of what was fitted.
     label_range_, features_ : public range of the labels, feature map; None after plain rows
     options_ : the parameters that were fitted with
-    feature_names_, n_features_in_, feature_names_in_ :
-        Number and names of the columns of `coef_` (names on plain rows only if X has them).
+    feature_names_, n_features_in_, feature_names_in_ : names and number of the columns of `coef_`
     """
 
     _model_class = LinearModel
@@ -286,8 +284,7 @@ class BagRegressor(_Estimator, NetworkOptions):
     `fit(X, y)` takes plain rows, standardised column by column, as any scikit-learn regressor.
 
     Inside, f = shift_ + scale_ · g: the network g sees labels less the best constant, in units of
-    what that leaves per row. Aggregation is linear, so this is exact for any bags, and training
-    goes the same way whatever the unit of the labels.
+    what that leaves per row, which is exact for any bags because aggregation is linear.
 
     Parameters
     ----------
