@@ -69,10 +69,8 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         as its nearest end. A LabelDPWarning says how many.
         """
         model = self._model()
-        if model.takes_array:
-            X = _validate(self, X, reset=False)
         if model.features is None:
-            return model.predict(X)
+            return model.predict(_validate(self, X, reset=False))
         handler = UnseenValueHandler(model.features, unknown)
         parts = [model.predict(handler(batch)) for batch in model.features.batches(X)]
         for note in handler.notes():

@@ -289,11 +289,6 @@ class LinearModel:
         """Number of columns."""
         return len(self.coef)
 
-    @property
-    def takes_array(self) -> bool:
-        """Whether it predicts the rows of an array, not raw rows."""
-        return self.features is None
-
     def predict(self, rows: Any) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
         design = rows if self.features is None else self.features.design(rows)
@@ -363,18 +358,13 @@ class NetworkModel:
         return self.layers.numbers if self.feature_names is None else len(self.feature_names)
 
     @property
-    def takes_array(self) -> bool:
-        """Whether it predicts the rows of an array, not raw rows."""
-        return self.input == "columns"
-
-    @property
     def coefficients(self) -> tuple[Coefficient, ...]:
         """No coefficients: a network is not linear."""
         return ()
 
     def predict(self, rows: Any) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
-        if self.takes_array:
+        if self.input == "columns":
             inputs = (rows - np.array(self.centre)) / np.array(self.spread)
             outputs = self.layers.of_numbers(inputs)
         elif self.features is None:
