@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from scipy.optimize import minimize
 from scipy.stats import t as student
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
@@ -109,7 +108,7 @@ def test_without_degrees_of_freedom_there_are_no_intervals(rows: int) -> None:
 # --- ridge ---
 
 
-@pytest.mark.parametrize("penalty", [1e-6, 1.0, 50.0, 1e6])
+@pytest.mark.parametrize("penalty", [1e-6, 50.0])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_ridge_is_sklearn_ridge(penalty: float, intercept: bool) -> None:
     model = fitted(Z, T, penalty=penalty, fit_intercept=intercept)
@@ -142,19 +141,6 @@ def test_smoother_and_freedom_are_those_of_the_linear_map(constant: int | None) 
 
 def bounded(design: np.ndarray, labels: np.ndarray, radius: float) -> FitRule:
     return norm_bound(plain_equations(np.asarray(design, float), np.asarray(labels), None), radius)
-
-
-@pytest.mark.parametrize("radius", [0.3, 4.0])
-def test_norm_bound_is_slsqp(radius: float) -> None:
-    optimum = minimize(
-        lambda r: float(np.sum((T - Z @ r) ** 2)),
-        np.zeros(5),
-        jac=lambda r: -2 * Z.T @ (T - Z @ r),
-        constraints={"type": "ineq", "fun": lambda r: radius**2 - r @ r, "jac": lambda r: -2 * r},
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 2000},
-    )
-    np.testing.assert_allclose(bounded(Z, T, radius).coefficients, optimum.x, atol=1e-5)
 
 
 @st.composite
@@ -252,7 +238,7 @@ def test_the_lasso_meets_the_conditions_of_optimality(
     assert gradient[kept] == pytest.approx(penalty * np.sign(slopes[kept]), abs=1e-8)
 
 
-@pytest.mark.parametrize("penalty", [0.01, 0.1, 0.5, 5.0])
+@pytest.mark.parametrize("penalty", [0.1, 5.0])
 def test_the_lasso_is_scikit_learns(penalty: float) -> None:
     design, labels = lasso_problem(1, 8)
     with_constant = np.column_stack([np.ones(60), design])

@@ -297,16 +297,13 @@ def test_wrong_releases_and_rows(tmp_path: Path) -> None:
 # --- as a scikit-learn estimator ---
 
 
-@parametrize_with_checks(
-    [LinearRegressor(), LinearRegressor(max_norm=1.0), LinearRegressor(fit_intercept=False)]
-)
+@parametrize_with_checks([LinearRegressor(), LinearRegressor(max_norm=1.0)])
 def test_sklearn_checks_linear(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
 
 @parametrize_with_checks(
     [
-        BagRegressor(),
         BagRegressor(hidden=(), epochs=40, learning_rate=0.1),  # 1e-3 suits networks
         BagRegressor(
             hidden=(8,), max_norm=9.0, validation_fraction=0.0, epochs=20, learning_rate=0.1

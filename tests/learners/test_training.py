@@ -168,15 +168,6 @@ def run(bags: WeightedBags, **changes: Any) -> Any:
     return train(bags, bags.units(), settings, lambda _: None)[0]
 
 
-def test_stopping_returns_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    bags = random_bags(bags=10)  # fewer than 64 rows: one step an epoch
-    Recorder(monkeypatch, [5.0, 4.0, 4.5, 3.0, 3.0, 3.5, 3.1, 0.0])
-    trained = run(bags, epochs=50)
-    assert trained.best_epoch == 3
-    assert trained.matrices[-1][-1, 0] == 4.0  # the weights after the fourth step
-    assert trained.validation_losses == [5.0, 4.0, 4.5, 3.0, 3.0, 3.5, 3.1]
-
-
 def test_the_best_network_is_kept_for_real() -> None:
     """Its loss on the bags held out, computed afresh, is the smallest of the curve."""
     bags = random_bags(bags=60)
