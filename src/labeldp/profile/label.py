@@ -120,11 +120,13 @@ def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
         return "is the label in other units"
     if ordered and _correlation(rankdata(groups), rankdata(own)) > _SAME:
         return "orders the rows as the label does"
-    if _separates(groups, own, by_chance=not ordered) or (ordered and _separates(-groups, own)):
+    separates, tells_one_value = _told(groups, own, by_chance=not ordered)
+    blank_separates, blank_tells_one_value = _told(blank, labels)
+    if separates:
         return "tells in which part of its range a label lies"
-    if _separates(blank, labels) or _separates(-blank, labels):
+    if blank_separates:
         return "is missing in one part of the label's range"
-    if _tells_one_value(groups, own) or _tells_one_value(blank, labels):
+    if tells_one_value or blank_tells_one_value:
         return "tells exactly which labels have one certain value"
     return None
 
@@ -132,14 +134,13 @@ def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
 def _levels(texts: pa.ChunkedArray, labels: Array) -> Array:
     """Return levels as numbers in the order of their mean labels, NaN for missing."""
     coded = texts.combine_chunks().dictionary_encode().indices
-    codes = coded.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    codes = np.array(coded.cast(pa.float64()).to_numpy(zero_copy_only=False))
     filled = ~np.isnan(codes)
-    places = np.full(len(codes), np.nan)
     if filled.any():
         index = codes[filled].astype(np.int64)
         means = np.bincount(index, labels[filled]) / np.bincount(index)
-        places[filled] = np.argsort(np.argsort(means))[index]
-    return places
+        codes[filled] = rankdata(means, "ordinal")[index]
+    return codes
 
 
 def _correlation(x: Array, y: Array) -> float:
@@ -149,55 +150,42 @@ def _correlation(x: Array, y: Array) -> float:
     return abs(float(np.corrcoef(x, y)[0, 1]))
 
 
-def _ranges(groups: Array, labels: Array) -> tuple[NDArray[np.int64], Array, Array]:
-    """Return where each group begins, and the smallest and largest label of each."""
+def _told(groups: Array, labels: Array, *, by_chance: bool = False) -> tuple[bool, bool]:
+    """Return whether groups separate the labels, and whether one is just those of one value.
+
+    They separate them if the label ranges of successive groups do not overlap: bins, thresholds,
+    ranks. One boundary at least must be strict, with a few rows on both sides. Where the groups
+    were ordered by their labels, small groups of equal labels may do so by chance. The one value
+    is a frequent one, such as 0.
+    """
+    rows = len(groups)
+    if rows < _FEWEST_ROWS:
+        return False, False
     order = np.argsort(groups, kind="stable")
     ordered, own = groups[order], labels[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    return starts, np.minimum.reduceat(own, starts), np.maximum.reduceat(own, starts)
-
-
-def _separates(groups: Array, labels: Array, *, by_chance: bool = False) -> bool:
-    """Return whether the label ranges of successive groups do not overlap: bins, thresholds, ranks.
-
-    One boundary at least must be strict, with a few rows on both sides. Where the groups were
-    ordered by their labels, small groups of equal labels may do so by chance.
-    """
-    if len(groups) < _FEWEST_ROWS:
-        return False
-    starts, low, high = _ranges(groups, labels)
-    beside = np.minimum(starts[1:], len(groups) - starts[1:])
-    strict = (high[:-1] < low[1:]) & (beside >= _FEWEST_BESIDE)
-    if np.any(high[:-1] > low[1:]) or not np.any(strict):
-        return False
-    commonest = np.unique(labels, return_counts=True)[1].max() / len(labels)
-    return not by_chance or bool((len(groups) - len(starts)) * math.log(commonest) < _CHANCE)
-
-
-def _tells_one_value(groups: Array, labels: Array) -> bool:
-    """Return whether one group is just the rows of one frequent label, such as 0."""
-    if len(groups) < _FEWEST_ROWS:
-        return False
-    starts, low, high = _ranges(groups, labels)
-    sizes = np.diff(np.r_[starts, len(groups)])
-    shares = sizes / len(groups)
-    likely = (low == high) & (shares >= _ATOM) & (shares <= 1 - _ATOM)
-    return any(np.sum(labels == low[k]) == sizes[k] for k in np.flatnonzero(likely))
+    low, high = np.minimum.reduceat(own, starts), np.maximum.reduceat(own, starts)
+    has_rows_beside = np.minimum(starts[1:], rows - starts[1:]) >= _FEWEST_BESIDE
+    rises = np.all(high[:-1] <= low[1:]) and np.any((high[:-1] < low[1:]) & has_rows_beside)
+    falls = np.all(low[:-1] >= high[1:]) and np.any((low[:-1] > high[1:]) & has_rows_beside)
+    commonest = np.unique(labels, return_counts=True)[1].max() / rows
+    is_chance = by_chance and (rows - len(starts)) * math.log(commonest) >= _CHANCE
+    sizes = np.diff(np.r_[starts, rows])
+    likely = (low == high) & (sizes >= _ATOM * rows) & (sizes <= (1 - _ATOM) * rows)
+    one_value = any(np.sum(labels == low[k]) == sizes[k] for k in np.flatnonzero(likely))
+    return bool((rises or falls) and not is_chance), one_value
 
 
 def _coarse_range(labels: Array) -> list[float] | None:
     """Return ends so coarse that they say no more than the order of magnitude."""
-
-    def coarse(value: float) -> float:
-        if value <= 0:
-            return 0.0
-        unit = 10.0 ** math.floor(math.log10(value))
-        return next(step * unit for step in (1, 2, 5, 10) if step * unit >= value)
-
     if not len(labels):
         return None
-    low, high = np.quantile(labels, [0.01, 0.99])
-    return [0.0 - coarse(-float(low)), coarse(float(high))]
+    ends = []
+    for sign, share in ((-1, 0.01), (1, 0.99)):
+        size = sign * float(np.quantile(labels, share))
+        unit = 10.0 ** math.floor(math.log10(size)) if size > 0 else 0.0
+        ends.append(sign * next((n * unit for n in (1, 2, 5, 10) if n * unit >= size), 0.0) + 0.0)
+    return ends
 
 
 def _parts(numbers: Mapping[str, Array], labels: Array) -> list[str]:
