@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.gram import GramAccumulator
-from labeldp.features.basis import Interaction, LinearSpline, quantile_cells
+from labeldp.features.basis import BasisCounter, Interaction, LinearSpline
 from labeldp.features.columns import LARGEST_CODE
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -196,10 +196,12 @@ def test_knots_are_quantiles_and_missing_numbers_move_none():
 
 @SETTINGS
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30).filter(any), st.integers(1, 12))
-def test_quantile_cells_by_sorting(counts, parts):
+def test_quantiles_by_sorting(counts, parts):
     cells = [cell for cell, times in enumerate(counts) for _ in range(times)]
     wanted = [cells[max(0, -(-j * len(cells) // parts) - 1)] for j in range(parts + 1)]
-    assert quantile_cells(np.array(counts), parts) == wanted
+    counter = BasisCounter(fit_features(scan({"x": [0.0, 1.0]})), [])
+    counter.cells["x"], lowest = np.array(counts), -(2**18) // 8
+    assert counter.quantile_codes("x", parts) == [8 * (lowest + cell) for cell in wanted]
 
 
 @SETTINGS

@@ -383,16 +383,14 @@ class BasisCounter:
         return self
 
     def quantile_codes(self, name: str, parts: int) -> list[int]:
-        """Return the lowest codes of the cells of a column's quantiles 0, 1/parts, …, 1."""
-        lowest = self._lowest[name]
-        return [(lowest + cell) << _CELL_BITS for cell in quantile_cells(self.cells[name], parts)]
+        """Return the lowest codes of the cells of a column's quantiles 0, 1/parts, …, 1.
 
-
-def quantile_cells(counts: Counts, parts: int) -> list[int]:
-    """Return for j = 0 … parts the first cell with at least j·rows/parts rows up to its end."""
-    total, upto = int(counts.sum()), np.cumsum(counts)
-    wanted = [max(1, -(-j * total // parts)) for j in range(parts + 1)]
-    return [int(cell) for cell in np.searchsorted(upto, wanted)]
+        The cell of quantile j/parts is the first with at least j·rows/parts rows up to its end.
+        """
+        upto = np.cumsum(self.cells[name])
+        wanted = [max(1, -(-j * int(upto[-1]) // parts)) for j in range(parts + 1)]
+        places = np.searchsorted(upto, wanted).tolist()
+        return [(self._lowest[name] + cell) << _CELL_BITS for cell in places]
 
 
 def _products(

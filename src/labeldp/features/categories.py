@@ -194,9 +194,7 @@ class CategoricalColumn:
             else level
             for level in self.levels
         ]
-        labels += [MISSING] if self.missing == "own" else []
-        labels += [OTHER] if self.other else []
-        return tuple(labels)
+        return (*labels, *[MISSING] * (self.missing == "own"), *[OTHER] * self.other)
 
     @cached_property
     def design_columns(self) -> tuple[DesignColumn, ...]:
@@ -312,16 +310,13 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) ->
         own = False
     same = len(rare) - len(merged) + len(counts) - len(respelt)
     if merged:
-        note = forms.MERGED.format(
-            name=name,
-            merged=len(merged),
-            levels=len(counts),
-            where="merged into (other)" if rest is None else f"{forms.TOO_FEW} {rest}",
-            rows=rows,
-            least=min_count,
-            spelt=f"; {same} more {forms.RESPELT}" if same else "",
-        )
-        notes.append(note)
+        blanks = {
+            "merged": len(merged),
+            "levels": len(counts),
+            "where": "merged into (other)" if rest is None else f"{forms.TOO_FEW} {rest}",
+            "spelt": f"; {same} more {forms.RESPELT}" if same else "",
+        }
+        notes.append(forms.MERGED.format(name=name, rows=rows, least=min_count, **blanks))
     elif same:
         notes.append(forms.SPELLINGS.format(name=name, same=same, levels=len(counts)))
     missing: Missing = "none" if None not in counts else "own" if own else "other"
@@ -341,29 +336,24 @@ def _join_neighbours(
     if not rare or not _FEWEST_ON_A_SCALE <= len(numbers) <= MOST_CODES:
         return None
     chosen, run = list[int](), list[int]()
-    for number in sorted(numbers):
-        if numbers[number] >= min_count:
-            chosen.append(number)
-            run = []
-            continue
-        run += [number] * numbers[number]
-        if len(run) >= min_count:
+    for number, rows in sorted(numbers.items()):
+        is_frequent = rows >= min_count
+        run = [number] if is_frequent else run + [number] * rows
+        if is_frequent or len(run) >= min_count:
             chosen.append(run[(len(run) - 1) // 2])
             run = []
     while chosen:  # until each has rows enough with those nearest to it
-        rows = dict.fromkeys(chosen, 0)
-        for number, count in numbers.items():
-            rows[_nearest(chosen, number)] += count
-        poorest = min(chosen, key=lambda level: (rows[level], level))
-        if rows[poorest] >= min_count:
+        joined = dict.fromkeys(chosen, 0)
+        for number, rows in numbers.items():
+            joined[_nearest(chosen, number)] += rows
+        poorest = min(chosen, key=lambda level: (joined[level], level))
+        if joined[poorest] >= min_count:
             break
         chosen.remove(poorest)
     if len(chosen) < 2:
         return None
-    note = forms.JOINED.format(
-        name=name, rare=rare, of=len(numbers), levels=len(chosen), least=min_count
-    )
-    notes.append(note)
+    of, least = len(numbers), min_count
+    notes.append(forms.JOINED.format(name=name, rare=rare, of=of, levels=len(chosen), least=least))
     levels, nulls = tuple(sorted(map(str, chosen))), counts[None]
     missing: Missing = "none" if not nulls else "own" if nulls >= min_count else "other"
     rest = _most_frequent(counts, levels) if missing == "other" else None
@@ -380,10 +370,11 @@ def _merge_yes_and_no(name: str, counts: Counts, min_count: int, notes: list[str
     if len(groups) < 2 or len(words) < 3 or len(words) < len(counts.keys() - {None}):
         return counts
     folded = set(map(_folded, words))
-    frequent = [word for word in words if counts[word] >= min_count]
-    if any(_OPPOSITES[_folded(word)] not in folded for word in frequent):
-        return counts
-    if any(sum(counts[word] for word in group) < min_count for group in groups.values()):
+    has_opposites = all(
+        _OPPOSITES[_folded(word)] in folded for word in words if counts[word] >= min_count
+    )
+    fewest = min(sum(counts[word] for word in group) for group in groups.values())
+    if not has_opposites or fewest < min_count:
         return counts
     names = {answer: _most_frequent(counts, group) for answer, group in groups.items()}
     notes.append(forms.TRUTHS.format(name=name, levels=len(counts), **names))

@@ -145,7 +145,7 @@ class RandomFourierFeatures:
         return tuple(sizes)
 
     def to_json(self) -> dict[str, Any]:
-        inputs = list[dict[str, Any]]()
+        inputs = []
         for each in self.inputs:
             bends = {"bends": list(each.bends), "levels": list(each.levels)} if each.bends else {}
             inputs.append({"column": each.column, **bends})
