@@ -159,16 +159,20 @@ class _Parser:
         while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
             signed.append((isinstance(node.op, ast.Sub), node.right))
             node = node.left
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            signed.append((isinstance(node.op, ast.USub), node.operand))
-        else:
-            signed.append((False, node))
+        match node:
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
+                signed.append((isinstance(node.op, ast.USub), node.operand))
+            case _:
+                signed.append((False, node))
         for minus, part in reversed(signed):
             others = self._terms(part)
             if minus:  # takes out the same terms, and every form of a plain column
-                plain = [term[0].column for term in others if len(term) == 1]
-                gone = {term for term in terms if len(term) == 1 and term[0].column in plain}
-                terms = {term: None for term in terms if term not in gone and term not in others}
+                plain = {term[0].column for term in others if len(term) == 1}
+                terms = {
+                    term: None
+                    for term in terms
+                    if term not in others and not (len(term) == 1 and term[0].column in plain)
+                }
                 continue
             if () in others:
                 terms.pop(_ONE, None)
@@ -177,20 +181,21 @@ class _Parser:
 
     def _terms(self, node: ast.expr) -> FormulaTerms:
         """Return the terms of a part of the formula."""
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-            return self._sum(node, {})
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Pow):
-            ours, others = self._terms(node.left), self._terms(node.right)
-            crossed = {self._product(left, right): None for left, right in product(ours, others)}
-            return ours | others | crossed if isinstance(node.op, ast.Mult) else crossed
-        if isinstance(node, ast.Constant) and node.value in (0, 1):
-            return {_ONE if node.value else (): None}
-        if isinstance(node, ast.Name) and node.id == _EVERY:
-            others_out = {self.label, *self._logged}
-            return {(Atom(name),): None for name in self._names or () if name not in others_out}
-        if isinstance(node, ast.Call) and self._column(node.func) == "fourier":
-            self.waves = self._count(FOURIER, node.args)
-            return {}
+        match node:
+            case ast.BinOp(op=ast.Add() | ast.Sub()):
+                return self._sum(node, {})
+            case ast.BinOp(op=ast.Mult() | ast.Pow()):
+                ours, others = self._terms(node.left), self._terms(node.right)
+                crossed = {self._product(left, right): None for left, right in product(ours, others)}
+                return ours | others | crossed if isinstance(node.op, ast.Mult) else crossed
+            case ast.Constant(value=0 | 1):
+                return {_ONE if node.value else (): None}
+            case ast.Name(id=name) if name == _EVERY:
+                others_out = {self.label, *self._logged}
+                return {(Atom(name),): None for name in self._names or () if name not in others_out}
+            case ast.Call() if self._column(node.func) == "fourier":
+                self.waves = self._count(FOURIER, node.args)
+                return {}
         return {(self._atom(node),): None}
 
     def _product(self, left: Term, right: Term) -> Term:
