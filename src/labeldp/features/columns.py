@@ -93,10 +93,13 @@ class NumericColumn:
         first, last = entering(low, log), entering(high, log)
         check_size(first, last, name)
         size = max(-first, last)
-        width = last - first if centred else size
-        exponent = max(_exponent(width, LARGEST_CODE), _exponent(size, _EXACT), -1000)
+        exponent = -1000
+        for width, codes in ((last - first if centred else size, LARGEST_CODE), (size, _EXACT)):
+            if width:  # the smallest k with width / 2**k at most `codes`, a power of two
+                fraction, power = math.frexp(width)
+                exponent = max(exponent, power - (fraction == 0.5) - (codes.bit_length() - 1))
         while True:
-            lowest, highest = _code(first, exponent), _code(last, exponent)
+            lowest, highest = (round(math.ldexp(end, -exponent)) for end in (first, last))
             if (highest - lowest if centred else max(-lowest, highest)) <= LARGEST_CODE:
                 break
             exponent += 1  # rounding both ends outwards can cost one code too many
@@ -121,8 +124,8 @@ class NumericColumn:
     @cached_property
     def ends(self) -> tuple[int, int]:
         """The codes of both ends of the range, before they are centred."""
-        low, high = self.entering_range
-        return _code(low, self.exponent), _code(high, self.exponent)
+        low, high = (round(math.ldexp(end, -self.exponent)) for end in self.entering_range)
+        return low, high
 
     @cached_property
     def design_columns(self) -> tuple[DesignColumn, ...]:
@@ -181,18 +184,6 @@ def check_size(low: float, high: float, name: str) -> None:
 def entering(value: float, log: bool) -> float:
     """Return what stands for a number in the design: itself, or its logarithm."""
     return float(signed_log(np.array([value]))[0]) if log else value
-
-
-def _exponent(width: float, codes: int) -> int:
-    """Return the smallest k with width / 2**k at most `codes`, a power of two."""
-    if width == 0:
-        return -1000
-    fraction, power = math.frexp(width)
-    return power - (fraction == 0.5) - (codes.bit_length() - 1)
-
-
-def _code(value: float, exponent: int) -> int:
-    return round(math.ldexp(value, -exponent))
 
 
 def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -319,11 +319,12 @@ class ChosenRows:
     def __init__(
         self, features: FeatureMap, wanted: NDArray[np.int64], *, labels: bool = False
     ) -> None:
-        size = len(wanted)
+        size, joint_codes = len(wanted), features.joint_codes
         self._features, self._wanted, self._rows = features, wanted, 0
         self._encode = Encoder(features)
-        self._numbers = np.empty((size, len(features.number_columns)))
-        self._codes = tuple(np.empty(size, dtype=np.int32) for _ in features.joint_codes.groups)
+        numbers = np.empty((size, len(features.number_columns)))
+        codes = tuple(np.empty(size, dtype=np.int32) for _ in joint_codes.groups)
+        self._chosen = Encoded(size, numbers, codes, joint_codes)
         self._labels = np.empty(size if labels else 0)
         self._labelled = labels
 
@@ -348,8 +349,8 @@ class ChosenRows:
             return
         places, here = slice(start, stop), self._wanted[start:stop] - first
         encoded = self._encode(rows.take(arrow_numbers(here)))
-        self._numbers[places] = encoded.numbers
-        for column, codes in zip(self._codes, encoded.codes, strict=True):
+        self._chosen.numbers[places] = encoded.numbers
+        for column, codes in zip(self._chosen.codes, encoded.codes, strict=True):
             column[places] = codes
         if labels is not None:
             self._labels[places] = labels[here]
@@ -361,6 +362,4 @@ class ChosenRows:
         self._rows += state
 
     def result(self, *_: object) -> tuple[int, Encoded, Labels]:
-        joint_codes = self._features.joint_codes
-        encoded = Encoded(len(self._wanted), self._numbers, self._codes, joint_codes)
-        return self._rows, encoded, self._labels
+        return self._rows, self._chosen, self._labels

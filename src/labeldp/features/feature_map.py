@@ -45,10 +45,9 @@ class FeatureMap:
 
     Design columns stand in this order: the intercept, each numeric column followed by its
     indicator, what the basis derives from them, then one block per categorical column. `kept`
-    names by position the design columns that remain after exact rank pruning; None keeps all, and
-    `kept_columns`, `kept_places` and `kept_scales` never are None. Positions (`number_columns`,
-    `category_offsets`, `category_blocks`, `scales`, `width`) always count all design columns;
-    `names` and `design` give the kept ones.
+    names by position those that remain after exact rank pruning; None keeps all. Positions
+    (`number_columns`, `category_blocks`, `scales`, `width`) count all design columns; `names` and
+    `design` give the kept ones.
     """
 
     rows: int
@@ -282,12 +281,11 @@ class FeatureMap:
         """
         columns = [self.design_columns[position] for position in self.kept_columns]
         slopes = np.diag([column.slope for column in columns])
-        if not self.intercept:
-            return self.names, slopes
         offsets = np.array([column.offset for column in columns])
-        if self.constant is None:  # then it is no design column, but has a value in raw units
+        if self.intercept and self.constant is None:  # no design column, but one in raw units
             return (INTERCEPT, *self.names), np.vstack([offsets, slopes])
-        slopes[0] += offsets
+        if self.intercept:
+            slopes[0] += offsets
         return self.names, slopes
 
     def to_json(self) -> dict[str, Any]:

@@ -186,7 +186,9 @@ class _Parser:
                 return self._sum(node, {})
             case ast.BinOp(op=ast.Mult() | ast.Pow()):
                 ours, others = self._terms(node.left), self._terms(node.right)
-                crossed = {self._product(left, right): None for left, right in product(ours, others)}
+                crossed = {
+                    self._product(left, right): None for left, right in product(ours, others)
+                }
                 return ours | others | crossed if isinstance(node.op, ast.Mult) else crossed
             case ast.Constant(value=0 | 1):
                 return {_ONE if node.value else (): None}

@@ -66,9 +66,8 @@ def _pattern(form: str) -> re.Pattern[str]:
     """Return a pattern of all notes of a form; the same blank holds the same text throughout."""
     pattern = re.escape(form)
     for blank in dict.fromkeys(re.findall(r"{(\w+)}", form)):
-        first, *others = pattern.split(rf"\{{{blank}\}}")
-        group = f"(?P<{blank}>{_BLANKS.get(blank, _COUNT)})"
-        pattern = first + group + f"(?P={blank})".join(others)
+        group, place = f"(?P<{blank}>{_BLANKS.get(blank, _COUNT)})", rf"\{{{blank}\}}"
+        pattern = pattern.replace(place, group, 1).replace(place, f"(?P={blank})")
     return re.compile(pattern, re.DOTALL)
 
 
