@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.data.columns import is_usable, value_type
-from labeldp.data.frames import as_rereadable
 from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table, scan
 from labeldp.errors import InputError, to_str_tuple
@@ -75,7 +74,6 @@ def look(
     (3, ['number', 'category'])
     """
     drop = to_str_tuple("drop", drop)
-    data = as_rereadable(data, label)
     options = TextOptions(
         delimiter=delimiter,
         encoding=encoding,
@@ -97,12 +95,12 @@ def look(
         "numeric": numeric,
     }
     text = options.keywords
-    source = scan(data, label=label, **named, **text)
+    source = scan(reader, label=label, **named, **text)
     table = _read(source)
     form = next(filter(None, map(compact_date_format, table.columns)), None)
     if form is not None and date_format is None:
         text["date_format"] = form
-        source = scan(data, label=label, **named, **text)
+        source = scan(reader, label=label, **named, **text)
         table = _read(source)
     columns = describe_columns(source, table)
     kinds = {facts["name"]: facts["kind"] for facts in columns}
