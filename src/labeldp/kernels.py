@@ -137,12 +137,6 @@ def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.asarray(values ^ (values >> np.uint64(31)))
 
 
-def every_integer(kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return every number of a narrow integer type, in the order of `positions`."""
-    places = np.arange(1 << 8 * kind.itemsize)
-    return places.astype(f"u{kind.itemsize}").view(kind)
-
-
 def keep_freed_memory() -> None:
     """Let the C library keep freed arrays of some MiB for the next use.
 

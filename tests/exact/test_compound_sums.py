@@ -20,7 +20,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import Leverage, LeverageScan
 from labeldp.features import encoder
-from labeldp.features.encoder import Encoder, JointCategoryCodes
+from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.kernels import Kernels
@@ -192,7 +192,8 @@ def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: 
         assert code.max() < width
         for member, levels in joint.levels(group):
             assert np.array_equal(levels[code], categories[member])
-    assert [levels.tolist() for levels in joint.split(codes)] == [c.tolist() for c in categories]
+    split = Encoded(50, np.empty((50, 0)), codes, joint).categories
+    assert [levels.tolist() for levels in split] == [c.tolist() for c in categories]
 
 
 @pytest.mark.parametrize(

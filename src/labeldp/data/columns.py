@@ -179,13 +179,6 @@ def floats_of(array: pa.Array) -> NDArray[np.float64]:
     return numpy_numbers(array.cast(pa.float64(), safe=False))
 
 
-def is_narrow(array: pa.Array) -> bool:
-    """Whether integers are so narrow, and so many, that a table of them all is worth its while."""
-    if array.null_count or not pa.types.is_integer(array.type) or array.type.bit_width > 16:
-        return False
-    return bool(len(array) >= 1 << (array.type.bit_width - 1))
-
-
 def integer_ends(array: pa.Array, name: str) -> tuple[float, float]:
     """Return the smallest and largest integer, (inf, −inf) if there is none."""
     low, high = whole_ends(array)

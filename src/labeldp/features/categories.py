@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import arrow_numbers, integer_kind, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.columns import NULL_WORDS, is_clock, is_moment
 from labeldp.errors import DataError
 from labeldp.features import notes as forms
@@ -59,11 +59,8 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
         array = array.dictionary_encode()
     indices = array.indices
     if indices.null_count:
-        past = len(array.dictionary)
-        if past > np.iinfo(integer_kind(indices.type)).max:
-            indices = indices.cast(pa.int64())
-        end = arrow_numbers(np.array([past], integer_kind(indices.type)))[0]
-        indices = pc.fill_null(indices, end)
+        past = arrow_numbers(np.array([len(array.dictionary)], np.int32))[0]
+        indices = pc.fill_null(indices.cast(pa.int32()), past)
     return array.dictionary, positions(numpy_numbers(indices))
 
 

@@ -24,17 +24,14 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import (
     arrow_numbers,
-    integer_kind,
     narrow_integers,
-    numpy_numbers,
     same_dictionary,
 )
-from labeldp.data.columns import is_narrow
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of
 from labeldp.features.columns import NumericColumn
-from labeldp.kernels import Codes, Kernels, Scratch, code_kind, every_integer, positions
+from labeldp.kernels import Codes, Kernels, Scratch, code_kind
 from labeldp.passes.accumulator import Labels, PassRequirements
 
 if TYPE_CHECKING:
@@ -173,9 +170,9 @@ class Encoded:
 class Packed:
     """Rows from which an encoder makes the same as from the table's, in less memory and sooner.
 
-    `numbers` holds every numeric column as it came, if that takes less than four bytes a row,
-    else its codes, with `_MISSING_CODE` where an indicator has to tell; `codes` holds the
-    joint codes.
+    `numbers` holds every numeric column as it came, if that takes less than four bytes a row and
+    is no logarithm's, else its codes, with `_MISSING_CODE` where an indicator has to tell; `codes`
+    holds the joint codes.
     """
 
     num_rows: int
@@ -199,7 +196,6 @@ class Encoder:
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
         self._features, self._joint_codes = features, features.joint_codes
         self._kernels, self._scratch = kernels or Kernels(), Scratch()
-        self._tables: dict[tuple[str, pa.DataType], NDArray[np.float64]] = {}
         # Of every category its last dictionary, the levels of that, and what they add to codes.
         self._dictionaries: dict[int, tuple[pa.Array, NDArray[np.int32], Codes]] = {}
 
@@ -237,7 +233,7 @@ class Encoder:
             if pa.types.is_integer(array.type):
                 array = narrow_integers(array)
             numbers.append(array)
-            if array.nbytes < _CODE_BYTES * len(array):
+            if array.nbytes < _CODE_BYTES * len(array) and not column.log:
                 continue
             self._encode_number(column, array, scratch)
             codes = scratch[:, 0]
@@ -259,16 +255,6 @@ class Encoder:
                 missing = array == _MISSING_CODE
                 out[:, 1] = missing
                 out[missing, 0] = column.fill
-        elif is_narrow(array):  # looked up, which is faster than arithmetic
-            key = column.name, array.type
-            if key not in self._tables:
-                every = every_integer(integer_kind(array.type))
-                table = np.empty((2, len(every)))
-                column.encode(arrow_numbers(every), table.T, self._kernels)
-                self._tables[key] = table[0]
-            if column.indicator:
-                out[:, 1] = 0.0
-            self._kernels.lookup(out[:, 0], self._tables[key], positions(numpy_numbers(array)))
         else:
             column.encode(array, out, self._kernels)
 
