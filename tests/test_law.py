@@ -1,4 +1,4 @@
-"""The release has the law the accountant prices: both directions, no gaps, no side door."""
+"""The release has the law the accountant prices: both directions, no gaps, no leak beside it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_composed_it_is_no_better_and_little_worse(dimensions: int) -> None:
 @pytest.mark.parametrize("probability", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("dimensions", [1, 2, 7, 40])
 def test_the_squared_radius_is_that_of_a_gamma_law(dimensions: int, probability: float) -> None:
-    """χ_d·χ_{d+1} is Gamma(d): the duplication formula, from which `door` draws."""
+    """χ_d·χ_{d+1} is Gamma(d): the duplication formula, from which radial noise is drawn."""
     radius = float(special.gammaincinv(dimensions, probability))
     found = product_quantile(dimensions, dimensions + 1, probability)
     assert found == pytest.approx(radius**2, rel=1e-9)

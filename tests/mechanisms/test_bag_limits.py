@@ -166,7 +166,7 @@ def test_a_public_column_says_which_rows_are_noisy(values: list[Any], fine: bool
 def test_sums_are_those_of_labels_with_the_noise_of_their_weights(
     label_range: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What goes through the door, against fractions: means, deviations, and their bounds."""
+    """What goes to the sampler, against fractions: means, deviations, and their bounds."""
     seen: dict[str, Any] = {}
 
     def publish(mean: Any, error: Any, std: Any, grid: int, _randomness: Any, exact: Any) -> Any:

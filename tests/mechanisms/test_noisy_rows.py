@@ -56,7 +56,7 @@ def claim_of(made: Plan) -> NoisyRowsClaim:
 
 
 def drawn_noise(law: str, count: int) -> Array:
-    """Noise over its scale on labels of a narrow grid, through the door."""
+    """Noise over its scale on labels of a narrow grid, by the sampler."""
     grid, noise = LabelGrid.for_range(RANGE, intercept=True), RowNoise(law, 7.3)
     labels = np.random.default_rng(0).integers(0, 641, count) / 64
     drawn = noisy_labels(labels, grid, noise, Randomness.experiment(1))

@@ -67,16 +67,16 @@ def realised_mu(made: Plan, data: pa.Table, rows: list[int], signs: Any, share: 
     up = tuple(np.where(np.asarray(signs) > 0, high, low))
     down = tuple(np.where(np.asarray(signs) > 0, low, high))
     with pytest.MonkeyPatch.context() as patch:
-        door = Noiseless(patch)
+        sampler = Noiseless(patch)
         for ends in (up, down):
             rows_now = source_of(moved(data, rows, ends))
             made.release(rows_now, randomness=Randomness.experiment(0))
     parts = 2 if share else 1
     square = 0.0
     for part in range(parts):
-        one, two = door.means[part], door.means[part + parts]
+        one, two = sampler.means[part], sampler.means[part + parts]
         gap = sum((a - b) ** 2 for a, b in zip(one, two, strict=True))
-        square += float(gap) / door.stds[part] ** 2
+        square += float(gap) / sampler.stds[part] ** 2
     return math.sqrt(square)
 
 

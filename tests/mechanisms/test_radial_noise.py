@@ -71,10 +71,10 @@ def realised_epsilon(made: Plan, data: Any, moved: dict[int, tuple[float, float]
     """ε of what two tables publish: by how many scales their means are apart, parts added."""
     claim, parts = claim_of(made), []
     with pytest.MonkeyPatch.context() as patch:
-        door = Noiseless(patch)
+        sampler = Noiseless(patch)
 
         def publish(mean: Array, error: Array, scale: float, *rest: Any) -> Array:
-            return door.publish(mean, error, (scale, scale), *rest)
+            return sampler.publish(mean, error, (scale, scale), *rest)
 
         patch.setattr(rounded_noise, "sample_rounded_radial", publish)
         for end in (0, 1):
@@ -84,13 +84,13 @@ def realised_epsilon(made: Plan, data: Any, moved: dict[int, tuple[float, float]
             ids = {"person": "id"} if claim.person else {}
             rows = scan(now, label="label", label_range=RANGE, **ids)
             made.release(rows, randomness=Randomness.experiment(0))
-    half = len(door.means) // 2
+    half = len(sampler.means) // 2
     assert half == (2 if claim.residual_noise_std else 1)  # the residual's root comes first
     for part in range(half):
-        one, two = door.means[part], door.means[part + half]
-        assert door.stds[part] == door.stds[part + half]
+        one, two = sampler.means[part], sampler.means[part + half]
+        assert sampler.stds[part] == sampler.stds[part + half]
         distance = math.sqrt(sum((a - b) ** 2 for a, b in zip(one, two, strict=True)))
-        parts.append(distance / door.stds[part])
+        parts.append(distance / sampler.stds[part])
     return sum(parts)
 
 

@@ -65,7 +65,7 @@ def codes(made: Plan, rows: int = ROWS) -> Array:
 
 
 class Noiseless:
-    """Takes the place of the door: keeps exact means and deviations, draws nothing."""
+    """Takes the place of the sampler: keeps exact means and deviations, draws nothing."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.means: list[list[Fraction]] = []
@@ -91,17 +91,17 @@ class Noiseless:
 
 def realised_mu(made: Plan, row: int, patch: pytest.MonkeyPatch, share: bool) -> float:
     """Distance of the published means of two neighbours, in deviations, through real runs."""
-    door = Noiseless(patch)
+    sampler = Noiseless(patch)
     for value in RANGE:
         rows = scan(with_label(table(ROWS), row, value), label="label", label_range=RANGE)
         made.release(rows, randomness=Randomness.experiment(0))
     parts = 2 if share else 1  # the residual's root comes first
     square = 0.0
     for part in range(parts):
-        one, two = door.means[part], door.means[part + parts]
-        assert door.stds[part] == door.stds[part + parts]
+        one, two = sampler.means[part], sampler.means[part + parts]
+        assert sampler.stds[part] == sampler.stds[part + parts]
         moved = sum((a - b) ** 2 for a, b in zip(one, two, strict=True))
-        square += float(moved) / door.stds[part] ** 2
+        square += float(moved) / sampler.stds[part] ** 2
     return math.sqrt(square)
 
 
@@ -143,7 +143,7 @@ def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None
 
 
 def test_one_per_cent_more_noise_would_be_noticed(made: Plan) -> None:
-    """By the same test on numbers drawn in bulk with the weights, sums and door of a run."""
+    """By the same test on numbers drawn in bulk with the weights, sums and sampler of a run."""
     claim = claim_of(made)
     drawn = np.concatenate([_bulk(made, claim, seed) for seed in range(2)])
     assert stats.kstest(drawn / claim.noise_std, "norm").pvalue > 1e-4
@@ -155,13 +155,13 @@ def _bulk(made: Plan, claim: ShapedFlagClaim, seed: int) -> Array:
     """Noise of half a million aggregates, the rows of C repeated."""
     from labeldp.exact.gram import GramAccumulator
     from labeldp.exact.label_sums import LabelCrossProducts
-    from labeldp.sampling import rounded_noise as door
+    from labeldp.sampling import rounded_noise as sampler
 
     engine, rows, weights = LocalEngine(), source(ROWS), weights_of(made)
     sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
     gram, moments = engine.run_pass("sums", rows, *sums)
     copies = Weights(weights.kept, np.tile(weights.matrix, (50_000, 1)))
-    grid = door.grid_for(claim.noise_std)
+    grid = sampler.grid_for(claim.noise_std)
     drawn = module.aggregate_labels(
         copies, gram, moments, made.labels, claim, grid, Randomness.experiment(seed)
     )

@@ -1,1 +1,1 @@
-"""Slow obvious twins: what the package computes, by another road and from raw numbers."""
+"""Slow obvious twins: what the package computes, in another way and from raw numbers."""

@@ -1,4 +1,4 @@
-"""The twins themselves, against 20 digits that were computed by yet another road."""
+"""The twins themselves, against 20 digits that were computed in yet another way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much doubt the door allows for: never less than there is, and hardly more."""
+"""How much doubt the sampler allows for: never less than there is, and hardly more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Radial noise through the door: exactly rounded, of the right law, pure ε for every set."""
+"""Radial noise, exactly rounded, of the right law, pure ε for every set."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each bag's labels are summed without weights or noise, so whoever knows all labels of a bag but
 one knows that one too: `recover`. No ε holds, and δ is at least the chance mk/n that a row is in
-a bag (theory §4). These sums pass no door and carry no certificate.
+a bag (theory §4). These sums pass no sampler and carry no certificate.
 """
 
 from __future__ import annotations
