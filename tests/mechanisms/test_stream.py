@@ -25,9 +25,9 @@ from labeldp.release.tables import Digest, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from labeldp.threads import map_in_order
+from tests.mechanisms.test_release_law import Sketcher, table
 from tests.plans import plan
 from tests.tables import source
-from tests.test_law import Sketcher, table
 
 
 @cache

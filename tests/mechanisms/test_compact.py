@@ -15,9 +15,9 @@ from scipy import stats
 from labeldp import InputError, LinearRegressor, PlanError, Release, verify
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
+from tests.mechanisms.test_release_law import Sketcher
 from tests.plans import plan
 from tests.tables import source, table
-from tests.test_law import Sketcher
 
 BAGS = 400
 
