@@ -123,10 +123,10 @@ def test_the_error_of_noise_is_its_variance_in_every_direction(plans: dict[str, 
     """(s/L)²·tr S of shaped sums; d·s² of noisy rows, a χ² of as many degrees."""
     shaped: Any = plans[SHAPED].claim
     whole = shaped.noise_std**2 * shaped.trace / shaped.length**2
-    assert shaped.excess.mean == pytest.approx(whole)
+    assert shaped.excess == pytest.approx(whole)
     assert shaped.added_error(None).added_rms == pytest.approx(math.sqrt(whole / 400))
     rows: Any = plans[EVERY].claim
-    assert rows.excess.mean == pytest.approx(10 * rows.noise.std**2)
+    assert rows.excess == pytest.approx(10 * rows.noise.std**2)
     found = rows.added_error(None)
     assert found.added_rms == pytest.approx(math.sqrt(10 / 400) * rows.noise.std)
     for part, probability in ((found.added_rms_low, 0.05), (found.added_rms_high, 0.95)):

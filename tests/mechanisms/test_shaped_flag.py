@@ -198,14 +198,14 @@ def test_the_mean_error_of_a_fit_is_the_forecast(intercept: bool) -> None:
         inside = [c.low <= 0 <= c.high for c in fitted.coefficients_ if c.low is not None]
         covered.append(len(inside))
     mean, error = np.mean(added), np.std(added) / math.sqrt(len(added))
-    assert abs(mean - claim.excess.mean) < 4 * error
-    assert error < 0.08 * claim.excess.mean
-    low, _, high = claim.excess[1:]
+    assert abs(mean - claim.excess) < 4 * error
+    assert error < 0.08 * claim.excess
+    low, _, high = claim.excess_spread[1:]
     assert np.mean(np.array(added) < low) < 0.15
     assert np.mean(np.array(added) > high) < 0.15
     assert set(covered) == {len(made.features.names)}
     utility = claim.utility()["excess_mean"] * 1000 * claim.width**2
-    assert utility == pytest.approx(claim.excess.mean)
+    assert utility == pytest.approx(claim.excess)
 
 
 def test_a_ridge_is_that_of_all_rows_with_noise_on_the_normal_equations(made: Plan) -> None:

@@ -312,8 +312,8 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
     """Of b ~ N(0, τ) seen with noise ν: τν/(τ+ν) in every direction, the mean's prior its own."""
     monkeypatch.setattr(shaped_flag, "LARGE", 1 if large else 100)
     made = claim(intercept=intercept, trace=3.0)
-    noise, slopes = made.excess.mean / 4, 3 if intercept else 4
-    assert made.excess.mean == pytest.approx(8.0**2 * 3)
+    noise, slopes = made.excess / 4, 3 if intercept else 4
+    assert made.excess == pytest.approx(8.0**2 * 3)
     prior, free = 100 * 0.7 / slopes, 100 * 8.0**2 / 12
     missed = slopes * prior * noise / (prior + noise)
     if intercept:

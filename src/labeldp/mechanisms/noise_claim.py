@@ -155,8 +155,13 @@ class NoiseClaim(Claim):
 
     @property
     @abstractmethod
-    def excess(self) -> Spread:
+    def excess_spread(self) -> Spread:
         """The sum of squares that noise adds to the predictions of all rows."""
+
+    @property
+    def excess(self) -> float:
+        """The expectation of that sum."""
+        return self.excess_spread.mean
 
     @abstractmethod
     def label_noise_std(self, outcome: FloorOutcome | None) -> float: ...
@@ -166,18 +171,18 @@ class NoiseClaim(Claim):
         return {
             "relative_to": "the label range: mean square over all rows of what the noise adds to "
             "the predictions of a least-squares fit, over label_width squared",
-            **Spread(*(each / unit for each in self.excess)).to_json(),
+            **Spread(*(each / unit for each in self.excess_spread)).to_json(),
         }
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
         """In label units; it holds whatever the labels are."""
-        mean, low, _, high = (math.sqrt(each / self.rows) for each in self.excess)
+        mean, low, _, high = (math.sqrt(each / self.rows) for each in self.excess_spread)
         basis = "the noise alone, whatever the labels are"
         return AddedError(mean, low, high, mean / self.width, None, basis)
 
     def forecast(self, residual_ms: float, residual_source: str) -> Forecast:
         """What noise adds holds whatever the labels are; a residual only gives it a scale."""
-        added = Spread(*(each / self.rows for each in self.excess))
+        added = Spread(*(each / self.rows for each in self.excess_spread))
         return Forecast.of(
             Spread(*(each / residual_ms for each in added)),
             added,

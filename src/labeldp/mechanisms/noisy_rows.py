@@ -146,7 +146,7 @@ class NoisyRowsClaim(NoiseClaim):
         return LAPLACE_DRAWS if self.noise.is_pure else GAUSSIANS
 
     @property
-    def excess(self) -> Spread:
+    def excess_spread(self) -> Spread:
         """The sum of squares that noise adds to the predictions of all rows: d·Var on average.
 
         Quantiles are exact for Gaussian noise, nearly so for Laplace noise, of which a fit adds up

@@ -179,7 +179,7 @@ class ShapedFlagClaim(NoiseClaim):
         return self.noise.sampler_description
 
     @property
-    def excess(self) -> Spread:
+    def excess_spread(self) -> Spread:
         """The sum of squares that noise adds to the predictions of all rows."""
         mean = (self.noise_std / self.length) ** 2 * self.trace
         error_quantile, shape = self.noise.error_quantile, (self.directions, self.bags)
@@ -217,14 +217,14 @@ class PricedShape:
     @property
     def added_mse(self) -> float:
         """What noise adds to the mean squared error of least-squares predictions."""
-        return self.claim.excess.mean / self.claim.rows
+        return self.claim.excess / self.claim.rows
 
     @cached_property
     def evenly_ms(self) -> float:
         """What noise adds to shrunken predictions if what is explained is spread evenly."""
         # In whitened coordinates the first direction is the mean's if there is an intercept.
         root, claim, first = self.root, self.claim, int(self.claim.intercept)
-        size = claim.excess.mean / np.square(root).sum()
+        size = claim.excess / np.square(root).sum()
         scaled = root * np.sqrt(size)
         with threadpool_limits(1, "blas"):  # the last digits of LAPACK follow its threads
             if len(root) < LARGE:
@@ -575,7 +575,7 @@ class ShapedFlag(Mechanism):
 
         S = L²(C·G·Cᵀ)⁻¹. The trace of C·G·Cᵀ is Σ‖C x_i‖², so L² is at least its n-th part.
         """
-        design = published_design(release)
+        design = release.design / release.features.kept_scales
         product = design @ weights.matrix.T
         # Rounding is relative to |C|·|G|·|C|ᵀ: C·G cancels where columns are alike. `check` has
         # seen that C is invertible; made-up numbers may still overflow.
@@ -607,7 +607,7 @@ class ShapedFlag(Mechanism):
         """
         labels, grid = release.labels, rounded_noise.grid_for(claim.noise_std)
         if claim.noise_law == GAUSSIAN:
-            constant = published_design(release)[:, : int(claim.intercept)]
+            constant = release.design[:, : int(claim.intercept)]
             noise = np.full(len(labels), claim.noise_std)
             problems = {
                 *check_noise_scatter(labels, noise, grid, constant),
@@ -641,7 +641,8 @@ class ShapedFlag(Mechanism):
         # Z = C·XᵀX for the table's XᵀX, up to rounding.
         exact = gram.exact(weights.kept).astype(np.float64)
         rounding = 4 * (weights.rank + 8) * ROUNDOFF * (np.abs(weights.matrix) @ np.abs(exact))
-        if not (np.abs(published_design(release) - weights.matrix @ exact) <= rounding).all():
+        design = release.design / features.kept_scales
+        if not (np.abs(design - weights.matrix @ exact) <= rounding).all():
             yield f"{AGGREGATES} has features that are not those of the table, weighed as it says"
 
     # ---- labeldp account
@@ -776,9 +777,3 @@ def published_weights(release: Release) -> Weights:
     """Return C; `check` sees whether it has one row for each aggregate."""
     columns = [column_numbers(column) for column in release.files["weights"].columns]
     return Weights(release.features.kept_columns, np.column_stack(columns))
-
-
-def published_design(release: Release) -> Reals:
-    """Return Z for integer codes of the features."""
-    parts = [design for design, _ in release.chunks()]
-    return np.concatenate(parts) / release.features.kept_scales
