@@ -1,7 +1,8 @@
 """Plots from plain values: SVG and PNG by matplotlib, the extra "plots".
 
 A `Picture` is what is shown, without a word on how; `draw` writes it as files. Series differ by
-mark and line as well as by colour, so that they are told apart in black and white too.
+mark and line as well as by colour, so that they are told apart in black and white too. NumPy is not
+imported: commands import this module before they set up its threads.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Any
-
-import numpy as np
 
 from labeldp.errors import MissingExtraError
 
@@ -135,8 +134,9 @@ def _draw_points(axes: Any, curve: Curve, colour: str, sideways: bool) -> None:
     """Draw marks with bars, joined by a line if asked, or thin bars alone."""
     bars = None
     if curve.low:
-        ends = np.array([curve.low, curve.high]) - curve.y
-        bars = np.maximum(0.0, ends * [[-1], [1]])
+        below = [max(0.0, y - low) for y, low in zip(curve.y, curve.low, strict=True)]
+        above = [max(0.0, high - y) for y, high in zip(curve.y, curve.high, strict=True)]
+        bars = [below, above]
     reach = curve.reach or None
     alone = curve.style == "bars"
     data = {"x": curve.x, "y": curve.y, "xerr": reach, "yerr": bars}
