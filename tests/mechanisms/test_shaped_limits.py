@@ -114,7 +114,7 @@ def errors(design: Reals, weights: Weights, **changes: Any) -> list[str]:
     inverse = 0.25 / np.array([1.0, 2.0, 4.0])
     given = {"trace": inverse.sum(), "directions": inverse.sum() ** 2 / (inverse**2).sum()}
     features = SimpleNamespace(kept_scales=np.ones(3))
-    shown: Any = SimpleNamespace(features=features, chunks=lambda: iter([(design, None)]))
+    shown: Any = SimpleNamespace(features=features, design=design)
     return list(_check_error(shown, weights, claim(**given | changes)))
 
 
