@@ -58,7 +58,7 @@ def verify(
         for name in result.signed_by:
             say(f"  signed by {name}")
         for reason in result.untested:
-            say(f"  not tested: {in_flags(reason)}", indent="    ")
+            say(f"  not checked: {in_flags(reason)}", indent="    ")
     else:
         say(f"{directory} is NOT valid:")
         for problem in result.problems:

@@ -226,7 +226,7 @@ def _show_plan(
         ("", f"{forecast.excess_low:.3%} to {forecast.excess_high:.3%} in 90 % of releases"),
     ]
     residual = number(forecast.residual_ms)
-    emit_facts(f"The same for the {source} residual mean square, {residual}", facts)
+    emit_facts(f"Forecast for a residual mean square of {residual} ({source})", facts)
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
     if forecast_curve:
         columns = {"epsilon": "ε", "mechanism": "mechanism", "error": "error", "low": "5 %"}

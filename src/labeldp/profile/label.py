@@ -24,8 +24,8 @@ from labeldp.features.fit import fit_features
 Array = NDArray[np.float64]
 
 WARNING = (
-    "FOR THE CURATOR ONLY: what is said of the label is computed from raw labels and is NOT "
-    "private. Do not publish it; choose the range from what everybody knows about the label."
+    "FOR THE CURATOR ONLY: these facts about the label come from raw labels and are NOT private. "
+    "Do not publish them; choose the range from what everybody knows about the label."
 )
 _SAME = 0.999
 """A correlation or an R² above this: the label stands among the features."""
