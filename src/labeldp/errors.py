@@ -26,6 +26,7 @@ import math
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -114,14 +115,7 @@ def end_share(**values: float) -> None:
 def _require(values: Mapping[str, float], holds: Callable[[float], bool], rule: str) -> None:
     """Refuse what is no finite number, and numbers of which the condition does not hold."""
     for name, value in values.items():
-        try:
-            number = math.isfinite(value) and not isinstance(value, bool)
-        except OverflowError:
-            raise InputError(f"`{name}` is too large a number; give a smaller one") from None
-        except TypeError:
-            kind = type(value).__name__
-            raise InputError(f"`{name}` must be a number, not of type {kind}") from None
-        if not number:
+        if not math.isfinite(to_float(name, value)):
             raise InputError(f"`{name}` must be a finite number, not {value}")
         if not holds(value):
             raise InputError(f"`{name}` {rule}, not {value}")
@@ -145,7 +139,7 @@ def to_int(name: str, value: Any) -> int:
             return operator.index(value)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise InputError(f"`{name}` must be a whole number, not {describe(value)}")
+    raise _wrong_type(name, "a whole number", value)
 
 
 def to_float(name: str, value: Any) -> float:
@@ -155,51 +149,44 @@ def to_float(name: str, value: Any) -> float:
             return float(value)
         except OverflowError:
             raise InputError(f"`{name}` must be a number below 1e308; give a smaller one") from None
-    raise InputError(f"`{name}` must be a number, not {describe(value)}")
+    raise _wrong_type(name, "a number", value)
 
 
 def to_bool(name: str, value: Any) -> bool:
     """Return a truth value of Python or NumPy as a bool; refuse anything else."""
     if not _is_bool(value):
-        raise InputError(f"`{name}` must be True or False, not {describe(value)}")
+        raise _wrong_type(name, "True or False", value)
     return bool(value)
 
 
 def to_str(name: str, value: Any) -> str:
     """Return text; refuse anything else."""
     if not isinstance(value, str):
-        raise InputError(f"`{name}` must be text, not {describe(value)}")
+        raise _wrong_type(name, "text", value)
     return str(value)
 
 
 def to_str_tuple(name: str, value: Any) -> tuple[str, ...]:
     """Return a sequence of texts as a tuple; refuse anything else, a single text too."""
-    try:
-        texts = None if isinstance(value, str | bytes | Mapping) else tuple(value)
-    except TypeError:
-        texts = None
+    texts = _items(value)
     if texts is None or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"`{name}` must be a list of texts, not {describe(value)}")
+        raise _wrong_type(name, "a list of texts", value)
     return tuple(map(str, texts))
 
 
 def to_range(name: str, value: Any) -> tuple[float, float]:
     """Return two numbers, such as a label range; refuse anything else."""
-    try:
-        if isinstance(value, str | bytes | Mapping):
-            raise TypeError
-        low, high = value
-        return to_float(name, low), to_float(name, high)
-    except (TypeError, ValueError):  # InputError is a ValueError
-        raise InputError(
-            f"`{name}` must be two numbers, the lower one first, not {describe(value)}"
-        ) from None
+    ends = _items(value)
+    if ends is not None and len(ends) == 2:
+        with suppress(InputError):
+            return to_float(name, ends[0]), to_float(name, ends[1])
+    raise _wrong_type(name, "two numbers, the lower one first", value)
 
 
 def to_path(name: str, value: Any) -> Path:
     """Return a path; refuse what is neither text nor a path."""
     if not isinstance(value, str | os.PathLike):
-        raise InputError(f"`{name}` must be text or a path, not {describe(value)}")
+        raise _wrong_type(name, "text or a path", value)
     return Path(value)
 
 
@@ -208,7 +195,7 @@ def one_of(name: str, value: Any, choices: Sequence[Item]) -> Item:
     for choice in choices:
         if isinstance(value, type(choice)) and value == choice:
             return choice
-    raise InputError(f"`{name}` must be {' or '.join(map(repr, choices))}, not {describe(value)}")
+    raise _wrong_type(name, " or ".join(map(repr, choices)), value)
 
 
 def describe(value: Any) -> str:
@@ -219,6 +206,18 @@ def describe(value: Any) -> str:
         return str(value)
     package, name = type(value).__module__.partition(".")[0], type(value).__name__
     return f"a {name}" if package == "builtins" else f"a {package} {name}"
+
+
+def _wrong_type(name: str, expected: str, value: Any) -> InputError:
+    return InputError(f"`{name}` must be {expected}, not {describe(value)}")
+
+
+def _items(value: Any) -> tuple[Any, ...] | None:
+    """Return the items of a list; None of a text, a mapping and what has no items."""
+    try:
+        return None if isinstance(value, str | bytes | Mapping) else tuple(value)
+    except TypeError:
+        return None
 
 
 def _is_bool(value: Any) -> bool:

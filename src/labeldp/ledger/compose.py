@@ -26,7 +26,7 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile
-from labeldp.errors import InputError, MissingExtraError, ReleaseError, positive, to_float
+from labeldp.errors import InputError, MissingExtraError, ReleaseError, describe, positive, to_float
 from labeldp.mechanisms.registry import read_claim
 from labeldp.release.certificate import CURVE, Claim
 from labeldp.release.files import Release
@@ -116,8 +116,7 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
     """
     several = [releases] if isinstance(releases, str | Path | Release) else releases
     if not isinstance(several, Iterable):
-        kind = type(several).__name__
-        raise InputError(f"`releases` must be directories or releases, not of type {kind}")
+        raise InputError(f"`releases` must be directories or releases, not {describe(several)}")
     certificates: list[dict[str, Any]] = []
     for release in several:
         if not isinstance(release, Release):
@@ -128,19 +127,9 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
         certificates.append(release.certificate)
     if not certificates:
         raise InputError("there is nothing to compose: name at least one release")
-    most: dict[str, int] = {}
-    for certificate in certificates:
-        if (person := certificate.get("person")) is not None:
-            # Of the same features, persons with other numbers of rows are other persons.
-            known = most.setdefault(certificate["digests"]["feature_sums"], person["rows"])
-            if known != person["rows"]:
-                raise InputError(
-                    f"of one table, persons have up to {known:,} and up to {person['rows']:,} "
-                    "rows: the ids of these releases are not the same, so that nothing can be said "
-                    "of a person; compose releases made with the same ids"
-                )
-    claims = [read_claim(each) for each in certificates]
-    return compose_claims(claims, *_group_sizes(claims))
+    return compose_claims(
+        [read_claim(certificate) for certificate in certificates], *_group_sizes(certificates)
+    )
 
 
 def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: int = 1) -> Joint:
@@ -175,29 +164,38 @@ def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: 
     return Joint(compose_profiles(profiles), unit, tuple(claims))
 
 
-def _group_sizes(claims: Sequence[Claim]) -> tuple[list[int], int]:
-    """Return how many rows of a person each claim is about, and how many tables there are.
+def _group_sizes(certificates: Sequence[dict[str, Any]]) -> tuple[list[int], int]:
+    """Return how many rows of a person each release is about, and how many tables there are.
 
     Certificates do not say which table they are of. Tables of as many rows cannot be told apart.
     """
-    rows = [int(claim.to_json()["rows"]) for claim in claims]
-    columns = {claim.person.column for claim in claims if claim.person is not None}
-    if not columns:
+    rows = [certificate["rows"] for certificate in certificates]
+    persons = [each for each in certificates if each.get("person") is not None]
+    columns = sorted({repr(each["person"]["column"]) for each in persons})
+    if not persons:
         if len(set(rows)) > 1:
             raise InputError(
                 f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
                 "row is in both; compose those of one table, or releases made with `person`"
             )
-        return [1] * len(claims), 1
+        return [1] * len(rows), 1
     if len(columns) > 1:
         raise InputError(
-            f"ids stand in columns {' and '.join(sorted(map(repr, columns)))}: nothing says that "
+            f"ids stand in columns {' and '.join(columns)}: nothing says that "
             "they are of the same persons; compose releases made with one `person` column"
         )
-    most: dict[int, int] = {}
-    for n, claim in zip(rows, claims, strict=True):
-        if claim.person is not None:
-            most[n] = max(most.get(n, 0), claim.person.rows)
+    most, by_features = dict[int, int](), dict[str, int]()
+    for each in persons:
+        n, size = each["rows"], each["person"]["rows"]
+        most[n] = max(most.get(n, 0), size)
+        # Of the same features, persons with other numbers of rows are other persons.
+        known = by_features.setdefault(each["digests"]["feature_sums"], size)
+        if known != size:
+            raise InputError(
+                f"of one table, persons have up to {known:,} and up to {size:,} "
+                "rows: the ids of these releases are not the same, so that nothing can be said "
+                "of a person; compose releases made with the same ids"
+            )
     if not set(rows) <= most.keys():
         raise InputError(
             "how many rows a person has in a table is known of no release of "

@@ -167,8 +167,7 @@ class TableSums:
         return Fingerprint(self._rows, columns, frozenset(self._columns), persons)
 
     def _digest(self, what: str, sums: Words) -> str:
-        content = f"{what}:{self._rows}:{sums.tolist()}"
-        return hmac.digest(self._key, content.encode(), "sha256").hex()[:32]
+        return _hex_digest(self._key, f"{what}:{self._rows}:{sums.tolist()}")
 
     def _numbers_rows(self, column: _ColumnSum) -> bool:
         """Return whether the column numbers the rows from some integer on."""
@@ -219,11 +218,9 @@ class _IdSet:
 
     def smallest(self) -> tuple[Words, NDArray[np.int64]]:
         """Merge all parts; return the smallest digests, and how many rows have each."""
-        no_ids, no_counts = np.empty(0, np.uint64), np.empty(0, np.int64)
-        counts = np.concatenate([no_counts, *(counts for _, counts in self.parts)])
-        ids, places = np.unique(
-            np.concatenate([no_ids, *(ids for ids, _ in self.parts)]), return_inverse=True
-        )
+        parts = [(np.empty(0, np.uint64), np.empty(0, np.int64)), *self.parts]
+        all_ids, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+        ids, places = np.unique(all_ids, return_inverse=True)
         rows = np.zeros(len(ids), np.int64)
         np.add.at(rows, places, counts)
         self.complete = self.complete and len(ids) <= MOST_IDS
@@ -231,14 +228,13 @@ class _IdSet:
 
 
 def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
-    counts = _ONCE
+    """Return the sums and ends of a column; a text counts as many times as it occurs."""
     if is_number(column.type) or pa.types.is_duration(column.type):
-        words = _words(column)
+        words, counts = _words(column), _ONCE
     else:
         if not pa.types.is_dictionary(column.type):
             column = column.cast(pa.large_string()) if is_text(column.type) else column
             column = column.dictionary_encode()
-        # A word for each different value, times how often it occurs.
         codes = numpy_numbers(column.indices.drop_null())
         times = np.bincount(codes, minlength=len(column.dictionary)).astype(np.uint64)
         used = np.flatnonzero(times)
@@ -249,13 +245,8 @@ def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
     if not len(words):
         return _ColumnSum()
     numbers = words.view(np.float64)  # a text's word is any number, and no row number in the end
-    return _ColumnSum(
-        _mixed_sums(words, masks, counts),
-        int(words.min()),
-        int(words.max()),
-        float(numbers.min()),
-        float(numbers.max()),
-    )
+    ends = int(words.min()), int(words.max()), float(numbers.min()), float(numbers.max())
+    return _ColumnSum(_mixed_sums(words, masks, counts), *ends)
 
 
 def _mixed_sums(words: Words, masks: Words, counts: Words = _ONCE) -> Words:
@@ -268,6 +259,10 @@ def _masks(key: bytes, before: str = "", after: str = "") -> Words:
     texts = [f"{before}{place}{after}" for place in range(_SUMS)]
     digests = [hmac.digest(key, text.encode(), "sha256") for text in texts]
     return np.array([int.from_bytes(each[:8], "little") for each in digests], dtype=np.uint64)
+
+
+def _hex_digest(key: bytes, content: str) -> str:
+    return hmac.digest(key, content.encode(), "sha256").hex()[:32]
 
 
 def _words(values: pa.Array) -> Words:
@@ -314,27 +309,25 @@ def digests_v1(source: Source, key: bytes) -> tuple[set[tuple[str, str]], str | 
 
     Columns count as read, in the rows of the source, and as stored, in all rows.
     """
-    columns = _digests_v1(source, key)
-    persons = None if source.person is None else columns.pop(source.person)
-    return {*columns.items(), *_digests_v1(source.stored(), key).items()}, persons
-
-
-def _digests_v1(source: Source, key: bytes) -> dict[str, str]:
-    """Return the digest of every column by its name; of person ids, by their hashes."""
-    rows, sums = 0, dict[str, Words]()
-    for batch in source.feature_batches():
-        rows += batch.num_rows
-        names = [name for name in batch.schema.names if name != PERSON_COLUMN]
-        words_by_name = {name: _words_v1(batch.column(name)) for name in names}
-        if (hashes := read_person_hashes(batch)) is not None:
-            words_by_name[str(source.person)] = hashes
-        for name, words in words_by_name.items():
-            # `mixed` adds a constant before it mixes; the first version did not.
-            masked = [(words ^ mask) - _ADDED for mask in _masks(key, after=f":{name}")]
-            mixes = np.array([mixed(each).sum(dtype=np.uint64) for each in masked], np.uint64)
-            sums[name] = sums.get(name, np.zeros(_SUMS, np.uint64)) + mixes
-    content = {name: f"{rows}:{name}:{each.tolist()}".encode() for name, each in sums.items()}
-    return {name: hmac.digest(key, c, "sha256").hex()[:32] for name, c in content.items()}
+    digests, person = set[tuple[str, str]](), None
+    for table in (source, source.stored()):
+        rows, sums = 0, dict[str, Words]()
+        for batch in table.feature_batches():
+            rows += batch.num_rows
+            names = [name for name in batch.schema.names if name != PERSON_COLUMN]
+            words_by_name = {name: _words_v1(batch.column(name)) for name in names}
+            if (hashes := read_person_hashes(batch)) is not None:
+                words_by_name[str(table.person)] = hashes
+            for name, words in words_by_name.items():
+                # `mixed` adds a constant before it mixes; the first version did not.
+                masked = [(words ^ mask) - _ADDED for mask in _masks(key, after=f":{name}")]
+                mixes = np.array([mixed(part).sum(dtype=np.uint64) for part in masked], np.uint64)
+                sums[name] = sums.get(name, np.zeros(_SUMS, np.uint64)) + mixes
+        found = {n: _hex_digest(key, f"{rows}:{n}:{each.tolist()}") for n, each in sums.items()}
+        if table is source and source.person is not None:
+            person = found.pop(source.person)
+        digests |= found.items()
+    return digests, person
 
 
 def _words_v1(column: pa.Array) -> Words:

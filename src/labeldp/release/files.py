@@ -361,51 +361,40 @@ def form_problems(folder: Path, release: Release) -> list[str]:
     """
     return (
         schema_problems(release.certificate)
-        or [*_file_problems(folder, release.certificate), *_column_problems(release)]
-        or [*_count_problems(release), *_written_problems(folder, release)]
+        or list(_column_problems(folder, release))
+        or list(_layout_problems(folder, release))
     )
 
 
 def content_problems(folder: Path, release: Release) -> list[str]:
     """Return where contents of files that have the form of a release contradict each other."""
-    certificate = release.certificate
     problems = [
         *_certificate_problems(folder, release),
         *_digest_problems(folder, release),
-        *signature_problems(folder, certificate),
+        *signature_problems(folder, release.certificate),
     ]
     # The description is compared last: it also differs if one of the other files does.
-    if not problems and not _has_text(folder / CROISSANT, croissant_text(folder, certificate)):
+    if not problems and not _has_text(
+        folder / CROISSANT, croissant_text(folder, release.certificate)
+    ):
         problems = [f"{CROISSANT} does not describe these files as labeldp does"]
     return problems
 
 
-def _file_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
-    """Check that the folder has the files of the mechanism and no others."""
-    tables = mechanism_named(certificate["mechanism"]).table_names
-    known = {AGGREGATES, CERTIFICATE, FEATURES, CROISSANT, SIGNATURES, *map(file_name, tables)}
+def _column_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check that the files are those of the mechanism, and that all tables have their columns."""
+    certificate, features = release.certificate, release.features.columns
+    mechanism = mechanism_named(certificate["mechanism"])
+    names = ("aggregates", *mechanism.table_names)
+    known = {CERTIFICATE, FEATURES, CROISSANT, SIGNATURES, *map(file_name, names)}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     for name in others[:_MOST_NAMED]:
         yield f"{name} is not part of the release: the certificate says nothing of it"
     if others[_MOST_NAMED:]:
         yield f"{len(others) - _MOST_NAMED} more files are not part of the release"
     yield from _refusal(check_regular_file, folder / CROISSANT)
-
-
-def _refusal(check: Callable[[Path], object], path: Path) -> Iterator[str]:
-    """Yield why a check refuses a file, if it does."""
-    try:
-        check(path)
-    except ReleaseError as problem:
-        yield str(problem)
-
-
-def _column_problems(release: Release) -> Iterator[str]:
-    """Check that all tables have their columns, and that label and person ids are no features."""
-    certificate, features = release.certificate, release.features.columns
     tables = {"aggregates": release.table, **release.files}
-    mechanism = mechanism_named(certificate["mechanism"])
-    for name in ("aggregates", *mechanism.table_names):
+    for name in names:
         if name not in tables:
             yield f"{file_name(name)} is missing: the certificate says nothing of it"
             continue
@@ -430,8 +419,8 @@ def _column_problems(release: Release) -> Iterator[str]:
         )
 
 
-def _count_problems(release: Release) -> Iterator[str]:
-    """Check numbers of rows and columns against the certificate, and the notes of features."""
+def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check numbers of rows and columns, notes of features, and how files were written."""
     certificate, features = release.certificate, release.features
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
@@ -444,13 +433,17 @@ def _count_problems(release: Release) -> Iterator[str]:
         yield f"{FEATURES} has numbers that are centred, and counts missing ones apart"
     for place in foreign_notes(features.notes, features.numeric):
         yield f"{FEATURES}: note {place} is not one that labeldp writes"
-
-
-def _written_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check that Parquet files are as labeldp writes them, and that signatures can be read."""
     for name in ("aggregates", *release.files):
         yield from _refusal(check_form, folder / file_name(name))
     yield from _refusal(Envelope.of, folder)
+
+
+def _refusal(check: Callable[[Path], object], path: Path) -> Iterator[str]:
+    """Yield why a check refuses a file, if it does."""
+    try:
+        check(path)
+    except ReleaseError as problem:
+        yield str(problem)
 
 
 def _certificate_problems(folder: Path, release: Release) -> Iterator[str]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,26 +92,27 @@ def write_release(
 
     `certify` makes the certificate once the digests of all tables are known.
     """
-    digests = {name: table_digest(table) for name, table in files.items()}
     # Normal numbers cannot be compressed; labels, which stand on a grid, can.
-    others = set(schema.names) - set(features.names)
-    layout = {"compression": dict.fromkeys(others, "snappy"), **WRITING}
+    labels = dict.fromkeys(set(schema.names) - set(features.names), "snappy")
+    tables: dict[str, tuple[pa.Schema, Iterable[pa.RecordBatch], Any]]
+    tables = {"aggregates": (schema, batches, labels)}
+    tables |= {name: (each.schema, each.to_batches(), "snappy") for name, each in files.items()}
+    digests, writers = {}, []
     with new_directory(Path(directory)) as partial:
-        with (
-            Digest(schema) as digest,
-            pq.ParquetWriter(partial / AGGREGATES, schema, **layout) as file,
-        ):
-            for group in _row_groups(batches, len(schema)):
-                digest.add(group)
-                file.write_table(group, group.num_rows)
-            certificate = certify({"aggregates": digest.total(), **digests})
+        with ExitStack() as stack:
+            for name, (columns, parts, compression) in tables.items():
+                path = partial / file_name(name)
+                writer = pq.ParquetWriter(path, columns, compression=compression, **WRITING)
+                writers.append(stack.enter_context(writer))
+                with Digest(columns) as digest:
+                    for group in _row_groups(parts, len(columns)):
+                        digest.add(group)
+                        writer.write_table(group, group.num_rows)
+                    digests[name] = digest.total()
+            certificate = certify(digests)
             text = certificate_text(certificate)
-            file.add_key_value_metadata({METADATA_KEY.decode(): text})
-        for name, table in files.items():
-            with pq.ParquetWriter(partial / file_name(name), table.schema, **WRITING) as file:
-                for group in _row_groups(table.to_batches(), len(table.schema)):
-                    file.write_table(group, group.num_rows)
-                file.add_key_value_metadata({METADATA_KEY.decode(): text})
+            for writer in writers:
+                writer.add_key_value_metadata({METADATA_KEY.decode(): text})
         (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
         (partial / FEATURES).write_text(features_text(features), encoding="utf-8")
         with suppress(LookupError, TypeError, ValueError, AttributeError):

@@ -53,6 +53,11 @@ _CONTEXT = {
     **{name: f"cr:{name}" for name in _OWN_TERMS},
 }
 """The context that the specification of Croissant 1.0 prescribes."""
+_KINDS = (
+    (pa.types.is_boolean, "sc:Boolean"),
+    (pa.types.is_integer, "sc:Integer"),
+    (pa.types.is_floating, "sc:Float"),
+)
 
 
 def sha256_of(path: Path) -> str:
@@ -129,13 +134,7 @@ def _croissant_fields(path: Path, columns: pa.Schema) -> Iterator[dict[str, Any]
         field_id = "_".join(column.name.split())
         field_id = f"{field_id}_{number}" if field_id in taken or not field_id else field_id
         taken.add(field_id)
-        kind = "sc:Text"
-        if pa.types.is_boolean(column.type):
-            kind = "sc:Boolean"
-        elif pa.types.is_integer(column.type):
-            kind = "sc:Integer"
-        elif pa.types.is_floating(column.type):
-            kind = "sc:Float"
+        kind = next((kind for test, kind in _KINDS if test(column.type)), "sc:Text")
         yield {
             "@type": "cr:Field",
             "@id": f"{path.stem}/{field_id}",
