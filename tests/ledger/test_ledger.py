@@ -280,12 +280,12 @@ def test_of_many_at_once_as_many_are_granted_as_fit(folder: Path) -> None:
 
 
 def test_killed_at_any_step_nothing_is_overspent(folder: Path) -> None:
-    """Twelve steps spread over the whole run; the debit stays, or nothing was written."""
+    """Eight steps spread over the whole run; the debit stays, or nothing was written."""
     steps = int(answer(folder, "steps"))
     assert steps > 300
-    places = [1 + steps * k // 12 for k in range(12)]
+    places = [1 + steps * k // 8 for k in range(8)]
     told = json.loads(answer(folder, "killed", *places))
-    assert told["killed"] >= 8
+    assert told["killed"] >= 6
     assert told["debits"] >= 3
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -228,37 +227,6 @@ def test_columns_stand_one_after_the_other_to_the_footer(file: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(b"PAR2" + content[4:])
     assert changed_footer(file) == ["it does not begin as Parquet does"]
-
-
-def footer_problems(file: Path, **changed: Any) -> Iterator[str]:
-    footer = pq.read_metadata(file)
-    said: Any = SimpleNamespace(
-        write_metadata_file=footer.write_metadata_file,
-        created_by=changed.get("created_by", footer.created_by),
-        metadata=changed.get("metadata", footer.metadata),
-    )
-    with file.open("rb") as opened:
-        yield from parquet_form._footer_problems(opened, said)
-
-
-def test_a_footer_says_who_wrote_it_and_what_else_it_carries(file: Path) -> None:
-    assert list(footer_problems(file)) == []
-    assert list(footer_problems(file, metadata=None)) == []
-    for writer in ("parquet-mr version 1.2.3", "parquet-cpp-arrow version 1.2.3 (build x)"):
-        assert list(footer_problems(file, created_by=writer)) == ["another program wrote it"]
-    assert not list(footer_problems(file, created_by="parquet-cpp-arrow version 9.0.0-SNAPSHOT"))
-    carried = {b"labeldp.certificate": b"", b"pandas": b"", b"ARROW:schema": b""}
-    assert list(footer_problems(file, metadata=carried)) == [
-        "it carries b'ARROW:schema', of which the certificate says nothing",
-        "it carries b'pandas', of which the certificate says nothing",
-    ]
-    content = file.read_bytes()
-    file.write_bytes(content[:-12] + bytes([content[-12] ^ 1]) + content[-11:])
-    footer = pq.read_metadata(io.BytesIO(content))
-    with file.open("rb") as opened:
-        assert list(parquet_form._footer_problems(opened, footer)) == [
-            "its footer has fields of another writer"
-        ]
 
 
 # --- sizes ---------------------------------------------------------------------------------------

@@ -211,12 +211,12 @@ def test_any_field_altered_in_the_json_alone_is_noticed(
     certificate = read(quick)
     places = list(leaves(certificate))
     assert len(places) > 100
-    for path in places:
+    for number, path in enumerate(places):
         value = at(certificate, path)
-        for new in (other(value), None if value is not None else "null"):
-            folder = forge(quick, altered(certificate, path, new), consistent=False)
-            assert not verify(folder).valid, path
-            shutil.rmtree(folder)
+        new = other(value) if number % 2 or value is None else None
+        folder = forge(quick, altered(certificate, path, new), consistent=False)
+        assert not verify(folder).valid, path
+        shutil.rmtree(folder)
 
 
 def test_removed_and_added_fields_are_noticed(quick: Path, forge: Callable[..., Path]) -> None:
