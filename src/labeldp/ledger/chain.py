@@ -86,16 +86,15 @@ def create(path: Path, document: Mapping[str, Any]) -> None:
     first = {"format": FORMAT, "key": secrets.token_hex(32), **document}
     with new_path(path, private=True) as partial, _connection(partial) as connection:
         connection.executescript(f"pragma application_id = {_APPLICATION};{_SCHEMA}")
-        with _transaction(connection):
+        with connection:
+            connection.execute("begin immediate")
             Writer(connection, []).append("create", None, first)
 
 
 def read(path: Path) -> list[Entry]:
     """Return all entries in order; refuse a file that is missing or altered."""
-    reason = path_problem(path)
-    if reason is None and path.is_dir():
-        reason = "it is a directory; give the file"
-    if reason is not None:
+    reason = path_problem(path) or (path.is_dir() and "it is a directory; give the file")
+    if reason:
         raise LedgerError(f"the ledger {path}: {reason}")
     if not path.is_file():
         raise LedgerError(
@@ -109,7 +108,8 @@ def read(path: Path) -> list[Entry]:
 @contextmanager
 def writing(path: Path) -> Iterator[Writer]:
     """Give all entries, and the right to append: on disk when the block ends, or nothing."""
-    with _connection(path) as connection, _transaction(connection):
+    with _connection(path) as connection, connection:  # commits at its end, or rolls back
+        connection.execute("begin immediate")  # alone among writers from here on
         yield Writer(connection, _read(connection, path))
 
 
@@ -130,19 +130,6 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
         raise LedgerError(f"the ledger {path} cannot be used: it is damaged") from None
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, alone among writers from its first line on."""
-    connection.execute("begin immediate")
-    try:
-        yield
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise
-
-
 def _read(connection: sqlite3.Connection, path: Path) -> list[Entry]:
     """Read all entries; refuse them if they do not follow from each other."""
     if connection.execute("pragma application_id").fetchone()[0] != _APPLICATION:
@@ -154,10 +141,9 @@ def _read(connection: sqlite3.Connection, path: Path) -> list[Entry]:
         entries = [
             Entry(n, at, kind, name, json.loads(text), d) for n, at, kind, name, text, d in rows
         ]
-        first = entries[0]
-        sound = len(entries) == count and first.kind == "create"
+        first, key, before = entries[0], key_of(entries), ""
+        sound = (len(entries), first.kind) == (count, "create")
         sound = sound and first.document["format"] == FORMAT
-        key, before = key_of(entries), ""
         for number, entry in enumerate(entries, 1):
             sound = sound and entry.number == number and entry.digest == entry.chained(key, before)
             before = entry.digest
