@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
@@ -84,40 +84,47 @@ class LabelDPWarning(UserWarning):
 
 def finite(**values: float) -> None:
     """Refuse NaN, infinities, and what is no number."""
-    _require(values, lambda _: True, "must be a finite number")
+    _require(values, "must be a finite number")
 
 
 def positive(**values: float) -> None:
     """Refuse anything that is not a finite number above zero."""
-    _require(values, lambda value: value > 0, "must be above 0")
+    _require(values, "must be above 0", above=0)
 
 
 def at_least(low: float, **values: float) -> None:
     """Refuse anything below `low`."""
-    _require(values, lambda value: value >= low, f"must be at least {low}")
+    _require(values, f"must be at least {low}", least=low)
 
 
 def in_range(low: float, high: float, **values: float) -> None:
     """Refuse anything outside the open interval (low, high)."""
-    _require(values, lambda value: low < value < high, f"must lie between {low} and {high}")
+    _require(values, f"must lie between {low} and {high}", above=low, below=high)
 
 
 def share(**values: float) -> None:
     """Refuse anything outside [0, 1), such as a probability that may be 0."""
-    _require(values, lambda value: 0 <= value < 1, "must be at least 0 and below 1")
+    _require(values, "must be at least 0 and below 1", least=0, below=1)
 
 
 def end_share(**values: float) -> None:
     """Refuse anything outside [0, ½), such as the share of a distribution's tail."""
-    _require(values, lambda value: 0 <= value < 0.5, "must be at least 0 and below 0.5")
+    _require(values, "must be at least 0 and below 0.5", least=0, below=0.5)
 
 
-def _require(values: Mapping[str, float], holds: Callable[[float], bool], rule: str) -> None:
-    """Refuse what is no finite number, and numbers of which the condition does not hold."""
+def _require(
+    values: Mapping[str, float],
+    rule: str,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    below: float = math.inf,
+) -> None:
+    """Refuse what is no finite number, and numbers outside the bounds."""
     for name, value in values.items():
         if not math.isfinite(to_float(name, value)):
             raise InputError(f"`{name}` must be a finite number, not {value}")
-        if not holds(value):
+        if not (above < value < below and value >= least):
             raise InputError(f"`{name}` {rule}, not {value}")
 
 

@@ -23,7 +23,7 @@ import pytest
 
 import labeldp.verification as verification
 from labeldp import Release, scan, verify
-from labeldp.release.certificate import claimed_fields, seal
+from labeldp.release.certificate import ABOUT, claimed_fields, seal
 from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.release.side_files import CROISSANT, SIGNATURES, croissant_text
 from labeldp.signing import PublicKey, make_key, sign
@@ -314,12 +314,6 @@ def test_an_about_that_hides_what_is_missing(case: Any) -> None:
         about["missing"] = [n for n in ABOUT if about[n] is None] if lost is None else lost
         forged = replace(release, certificate=seal(release.certificate | {"about": about}))
         assert refused(forged, place / "about")
-
-
-ABOUT = (
-    "name", "curator", "contact", "purpose", "region", "licence", "date", "why_label_range",
-    "why_epsilon",
-)  # fmt: skip
 
 
 # --- signatures ---------------------------------------------------------------------------

@@ -341,24 +341,6 @@ def test_aggregates_end_with_labels(tmp_path: Path, verified: bool) -> None:
 # --- rows ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("missing", "dropped"), [("rows dropped", True), ("refused", False)])
-@pytest.mark.parametrize("person", [None, {"column": "id", "rows": 4}])
-def test_labels_are_looked_at_again_only_where_rows_without_one_were_dropped(
-    missing: str, dropped: bool, person: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: dict[str, Any] = {}
-    monkeypatch.setattr(files, "scan", lambda data, **said: seen.update(said, data=data))
-    said = {"labels": {"column": "y", "missing": missing}}
-    said |= {} if person is None else {"person": person}
-    files.public_rows(release(numbers("label:y"), said), "table")
-    assert seen["data"] == "table"
-    assert (seen["label"], seen["drop_missing_labels"]) == ("y" if dropped else None, dropped)
-    assert seen["person"] == (None if person is None else "id")
-    assert seen["features"] == FEATURES.columns
-    assert seen["numeric"] == ("a", "b")
-    assert seen["categorical"] == ()
-
-
 def test_rows_come_with_their_features_or_from_the_table_they_name() -> None:
     raw = pa.table({"a": np.arange(50.0), "b": np.sin(np.arange(50.0))})
     named = pa.table({"row": pa.array([4, 9]), "label:y": pa.array([1.0, 2.0])})
