@@ -39,7 +39,7 @@ def planned(data: Path, out: Path, *options: Any) -> Path:
     return out
 
 
-def test_the_two_roads_meet(data: Path, tmp_path: Path) -> None:
+def test_a_plan_file_and_direct_options_promise_the_same(data: Path, tmp_path: Path) -> None:
     """Directly or by way of a file, the same options promise the same."""
     options = ("--bags", 15, "--epsilon", 2, "--accountant", "exact-worst-case")
     path = planned(data, tmp_path / "plan.json", *options)
@@ -252,7 +252,7 @@ def test_a_sealed_plan_that_does_not_keep_its_budget_gets_no_certificate(
     assert not (tmp_path / "r").exists()
 
 
-def test_the_whole_road_in_python(tmp_path: Path) -> None:
+def test_a_release_end_to_end_in_python(tmp_path: Path) -> None:
     rows = scan(table(), label="label", label_range=RANGE)
     made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=40)
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made

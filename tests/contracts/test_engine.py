@@ -334,7 +334,7 @@ def test_the_weighted_gram_is_that_of_the_dense_design(either: Home) -> None:
     assert np.array_equal(found, (DESIGN * weights[:, None]).T @ DESIGN)
 
 
-def test_tallies_share_one_pass(either: Home) -> None:
+def test_accumulators_share_one_pass(either: Home) -> None:
     """Each gives what it gives alone."""
     source = either.scan(MIXED)
     gram, weighted = either.engine.run_pass(
@@ -346,7 +346,7 @@ def test_tallies_share_one_pass(either: Home) -> None:
         either.engine.run_pass("both", source, GramAccumulator(FEATURES), Levels(("colour",)))
 
 
-def test_wrong_labels_are_refused_whatever_is_tallied(either: Home) -> None:
+def test_wrong_labels_are_refused_by_every_accumulator(either: Home) -> None:
     labels = table(300)["label"].to_pylist()
     source = either.scan(labelled([77.25, *labels[1:]]))
     features = fitted(source)

@@ -87,7 +87,7 @@ def test_sums_stay_exact_beyond_two_to_the_63() -> None:
     assert copy.digest() != total.digest()
 
 
-def test_tallies_of_labels_are_pickled_only_while_they_are_empty() -> None:
+def test_label_accumulators_are_pickled_only_while_they_are_empty() -> None:
     data = scan(table(50), label="label", label_range=RANGE)
     features = fit_features(data)
     grid = LabelGrid.for_range(RANGE, intercept=True)

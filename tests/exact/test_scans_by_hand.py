@@ -392,7 +392,7 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
     assert maxima == [keys[5], keys[6], *[keys[5]] * 4]
 
 
-def test_a_new_tally_is_empty_and_travels_light() -> None:
+def test_a_new_accumulator_is_empty_and_small() -> None:
     """It has the form that was made, and neither rows nor scratch arrays nor the factor."""
     features, rows, _ = prepared(3, (2,))
     rows = replace(rows, persons=np.arange(ROWS, dtype=np.uint64) << np.uint64(50))

@@ -44,7 +44,7 @@ def test_an_analyst_s_design_holds_numbers_blanks_and_frequent_levels() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_table_goes_the_whole_road(tmp_path: Path) -> None:
+def test_a_table_is_released_and_fitted(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     age, town = rng.integers(20, 70, size=3000), rng.choice(["a", "b"], size=3000)
     rows = pd.DataFrame({"age": age, "town": town, "pay": age + 9.0 * (town == "b")})

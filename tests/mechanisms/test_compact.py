@@ -101,7 +101,7 @@ def summaries(base: Sketcher, *, compact: bool, bags: int = BAGS) -> dict[str, A
     return found
 
 
-def test_the_road(tmp_path: Path) -> None:
+def test_a_release_end_to_end(tmp_path: Path) -> None:
     rows = source(2000)
     made = plan(rows, epsilon=1, delta=1e-6, bags=5000, compact=True)
     released = made.release_to(tmp_path / "r", rows)

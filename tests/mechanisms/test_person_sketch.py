@@ -96,7 +96,7 @@ def test_a_measured_floor_is_priced_for_a_person(made: Plan) -> None:
             assert gaussian.delta(epsilon, shift) <= claim.delta_at(epsilon)
 
 
-def test_the_whole_road_and_other_persons(made: Plan, tmp_path: Path) -> None:
+def test_a_release_end_to_end_and_other_persons(made: Plan, tmp_path: Path) -> None:
     data = with_ids(table(ROWS))
     made.release_to(tmp_path / "r", source_of(data))
     assert verify(tmp_path / "r", data).problems == ()

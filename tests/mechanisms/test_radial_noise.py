@@ -214,7 +214,7 @@ def test_the_forecast_and_the_intervals_are_those_of_the_law(
     assert abs(np.mean(covered) - 0.95) < 0.03
 
 
-# --- the road -----------------------------------------------------------------------------
+# --- from plan to release ------------------------------------------------------------------
 
 
 def test_a_plan_without_a_law_is_an_older_one_with_normal_noise() -> None:

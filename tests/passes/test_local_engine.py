@@ -214,7 +214,7 @@ def telling(told: list[int]) -> Any:
     return progress
 
 
-def test_what_is_known_of_rows_in_memory_is_not_tallied_again(tmp_path: Path) -> None:
+def test_what_is_known_of_rows_in_memory_is_not_computed_again(tmp_path: Path) -> None:
     told: list[int] = []
     source = open_(split(tmp_path, rows(), [ROWS], 100))
     engine = LocalEngine(2, telling(told))

@@ -58,7 +58,7 @@ def test_what_is_installed_here_is_on_the_list() -> None:
     assert not list(dependencies.unlicensed(ours))
 
 
-def test_vulnerabilities_are_told_with_their_cure() -> None:
+def test_vulnerabilities_are_reported_with_their_remedy() -> None:
     hole = {"id": "PYSEC-1", "fix_versions": ["2.0"]}
     answer = {"dependencies": [{"name": "a", "version": "1", "vulns": [hole]}, {"name": "b"}]}
     assert dependencies.vulnerable(json.dumps(answer)) == ["a 1: PYSEC-1, mended in 2.0"]
