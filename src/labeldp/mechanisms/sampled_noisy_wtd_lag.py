@@ -42,13 +42,7 @@ from labeldp.mechanisms.base import Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.description import Description, Document, describe_draw, number
 from labeldp.mechanisms.design_summary import DesignSummary
-from labeldp.mechanisms.forecast import (
-    bag_sizes,
-    fit_excess,
-    forecast,
-    mean_excess,
-    sketched_error,
-)
+from labeldp.mechanisms.forecast import bag_sizes, fit_excess, forecast, mean_excess, sketched_error
 from labeldp.mechanisms.noise_checks import check_bag_labels
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, SampledNoisyWtdLagOptions
 from labeldp.passes.engine import Engine
@@ -227,16 +221,19 @@ class SampledNoisyWtdLagClaim(Claim):
         profile = RandomWeightsProfile(size, self.label_range, fraction, self.noise_std)
         return self.draw.over(profile)
 
-    def weights(self, source: Source | None) -> BagWeights:
-        """Draw weights and noisy rows from the seed; a column of these stands in the table."""
+    def noisy_rows(self, source: Source | None) -> Flags:
+        """Return which rows of bags are noisy: by coins, or by a column of the table."""
         if self.noisy_fraction is not None:
-            noisy = noisy_by_coins(self.draw, self.noisy_fraction)
-        elif source is not None and self.noisy_column is not None:
-            marks = noisy_by_column(source, self.noisy_column)
-            check_rows(np.sort(self.draw.members, axis=None), len(marks), self.draw.rows)
-            noisy = marks[self.draw.members]
-        else:
+            return noisy_by_coins(self.draw, self.noisy_fraction)
+        if source is None or self.noisy_column is None:
             raise PlanError("which rows are noisy stands in the table; give it (`data`)")
+        marks = noisy_by_column(source, self.noisy_column)
+        check_rows(np.sort(self.draw.members, axis=None), len(marks), self.draw.rows)
+        return np.asarray(marks[self.draw.members])
+
+    def weights(self, source: Source | None) -> BagWeights:
+        """Draw weights from the seed, and noisy rows from the seed or the table."""
+        noisy = self.noisy_rows(source)
         return draw_weights(self.draw, noisy, self.width, self.noise_std, self.mu)
 
     def utility(self) -> Document:
@@ -323,6 +320,7 @@ _BYTES = 21
 """Of one row in bags.parquet."""
 _DRAWS = 10
 _ROUNDING = 1e-9
+_OTHER_NOISY_ROWS = f"{BAGS} does not mark the noisy rows that the plan chose"
 _SCALED = 2.0
 """The width of labels that the paper's noise of deviation 1 is meant for."""
 
@@ -370,13 +368,19 @@ class SampledNoisyWtdLag(Mechanism):
         # guarantee over the draw is claimed.
         tries = _DRAWS if options.bag_seed is None else 1
         for left in reversed(range(tries)):
+            draw = bagging.fresh_draw(options, facts.rows, bags, size, request.delta)
+            claim = self._claim(request, design, draw, fraction, std)
             try:
-                draw = bagging.fresh_draw(options, facts.rows, bags, size, request.delta)
-                claim, weights = self._claim(request, design, source, draw, fraction, std)
+                weights = claim.weights(source)
                 break
             except PlanError:
                 if not left:
                     raise
+        if claim.mu is not None and not draw.over_draw:
+            # The claim is about these very bags. Its μ is a hair above theirs, so that whoever
+            # repeats the draw and rounds differently accepts the same weights.
+            largest = weights.largest_mu(claim.width, std) * (1 + _ROUNDING)
+            claim = replace(claim, mu=min(claim.mu, largest))
         spent = claim.delta_at(claim.epsilon)
         if spent > claim.delta:
             raise PlanError(
@@ -471,20 +475,14 @@ class SampledNoisyWtdLag(Mechanism):
         return size, bags_of(size), std
 
     def _claim(
-        self,
-        request: Request,
-        design: DesignSummary,
-        source: Source,
-        draw: Draw,
-        fraction: float,
-        std: float,
-    ) -> tuple[SampledNoisyWtdLagClaim, BagWeights]:
-        """Return the claim of these bags, and their weights (steps 2 and 3)."""
+        self, request: Request, design: DesignSummary, draw: Draw, fraction: float, std: float
+    ) -> SampledNoisyWtdLagClaim:
+        """Return the claim of bags whose weights are still to be drawn: its μ is their target."""
         column, mu = request.options.noisy_column, None
         if request.accountant == "exact":
             profile = draw.over(GaussianProfile(1.0))
             mu = calibrate(profile, "mu", request.epsilon, request.delta)
-        claim = SampledNoisyWtdLagClaim(
+        return SampledNoisyWtdLagClaim(
             request.accountant,
             request.epsilon,
             request.delta,
@@ -498,13 +496,6 @@ class SampledNoisyWtdLag(Mechanism):
             column,
             mu,
         )
-        weights = claim.weights(source)
-        if mu is not None and not draw.over_draw:
-            # The claim is about these very bags. Its μ is a hair above theirs, so that whoever
-            # repeats the draw and rounds differently accepts the same weights.
-            largest = weights.largest_mu(claim.width, std) * (1 + _ROUNDING)
-            claim = replace(claim, mu=min(mu, largest))
-        return claim, weights
 
     def simulate(
         self,
@@ -527,11 +518,7 @@ class SampledNoisyWtdLag(Mechanism):
         """Read the rows of the bags in one pass; then draw one noisy sum of each bag."""
         claim, features, labels = plan.claim, plan.features, plan.labels
         assert isinstance(claim, SampledNoisyWtdLagClaim)
-        plan.check_source(
-            source,
-            claim.bags == claim.draw.bags,
-            claim.rank == len(features.names),
-        )
+        plan.check_source(source, claim.bags == claim.draw.bags, claim.rank == len(features.names))
         weights = claim.weights(source)  # with the claim's μ as target, no bag has more
         _, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         noise = weights.noise(claim.noise_std)
@@ -598,12 +585,18 @@ class SampledNoisyWtdLag(Mechanism):
         if not np.isfinite(weights.values).all() or bags.column("noisy").null_count:
             yield f"{BAGS} has gaps, or weights that are not numbers"
             return
-        if claim.mu is not None:
-            mu = weights.largest_mu(claim.width, claim.noise_std)
-            if not mu <= claim.mu * (1 + _ROUNDING):
-                yield f"{BAGS}: some bag has μ = {mu:.6g}, the certificate says {claim.mu:.6g}"
-        if claim.noisy_column is None:
-            yield from self._check_weights(claim, weights, None)
+        if claim.noisy_fraction and not np.array_equal(weights.noisy, claim.noisy_rows(None)):
+            yield _OTHER_NOISY_ROWS
+        # With the claim's μ as target, weights that follow from the seed have no more. Others
+        # could carry labels.
+        noisy, std = weights.noisy, claim.noise_std
+        try:
+            expected = draw_weights(claim.draw, noisy, claim.width, std, claim.mu).values
+        except PlanError as problem:
+            yield f"{BAGS}: with these noisy rows the draw cannot be repeated: {problem}"
+            return
+        if not np.allclose(weights.values, expected, rtol=_ROUNDING, atol=_ROUNDING):
+            yield f"{BAGS} does not hold the weights that the certificate's seed gives"
         noise = weights.noise(claim.noise_std)
         published = column_numbers(release.table.column(NOISE))
         same_length = len(published) == len(noise)
@@ -626,27 +619,16 @@ class SampledNoisyWtdLag(Mechanism):
             yield rows
             return
         weights = BagWeights.from_table(release.files["bags"], claim.draw)
-        if claim.noisy_column is not None:
-            yield from self._check_weights(claim, weights, source)
+        try:
+            if not np.array_equal(weights.noisy, claim.noisy_rows(source)):
+                yield _OTHER_NOISY_ROWS
+        except LabelDPError as problem:
+            yield f"{BAGS}: which rows are noisy cannot be told: {problem}"
         sums = np.zeros((claim.bags, len(features.names)))  # Σ w·x of every bag
         for numbers, encoded in rows.blocks():
             design = stacked_design(features, encoded, numbers.stop - numbers.start)
             sums[numbers] = np.einsum("br,brc->bc", weights.values[numbers], design)
         yield from self._check_labels(release, claim, weights, sums)
-
-    def _check_weights(
-        self, claim: SampledNoisyWtdLagClaim, weights: BagWeights, source: Source | None
-    ) -> Iterator[str]:
-        """Check that weights and noisy rows follow from the seed: they could carry labels."""
-        try:
-            expected = claim.weights(source)
-        except LabelDPError as problem:
-            yield f"{BAGS}: with these noisy rows the draw cannot be repeated: {problem}"
-            return
-        if not np.array_equal(weights.noisy, expected.noisy):
-            yield f"{BAGS} does not mark the noisy rows that the plan chose"
-        elif not np.allclose(weights.values, expected.values, rtol=_ROUNDING, atol=_ROUNDING):
-            yield f"{BAGS} does not hold the weights that the certificate's seed gives"
 
     def _check_labels(
         self, release: Release, claim: SampledNoisyWtdLagClaim, weights: BagWeights, design: Reals

@@ -51,19 +51,8 @@ from labeldp.mechanisms.bags import BagRows, Draw, SimulationInputs
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import bag_squares, improbable
 from labeldp.mechanisms.description import Description, Document, describe_draw, describe_floor
-from labeldp.mechanisms.design_summary import (
-    HEADROOM,
-    DesignSummary,
-    feature_bound,
-    inflation_for,
-)
-from labeldp.mechanisms.forecast import (
-    bag_sizes,
-    fit_excess,
-    forecast,
-    mean_excess,
-    sketched_error,
-)
+from labeldp.mechanisms.design_summary import HEADROOM, DesignSummary, feature_bound, inflation_for
+from labeldp.mechanisms.forecast import bag_sizes, fit_excess, forecast, mean_excess, sketched_error
 from labeldp.mechanisms.options import (
     AccountQuestion,
     PlanRequest,
@@ -608,12 +597,7 @@ class LabelledBags:
     """The bags with their labels and fits: private, so it prints as nothing."""
 
     def __init__(
-        self,
-        facts: DatasetBounds,
-        labels: LabelGrid,
-        rows: BagRows,
-        values: Reals,
-        engine: Engine,
+        self, facts: DatasetBounds, labels: LabelGrid, rows: BagRows, values: Reals, engine: Engine
     ) -> None:
         self._labels, self._rows, self._values, self._features = labels, rows, values, rows.features
         self._fits: list[BagFits] = []
