@@ -76,7 +76,7 @@ test-oldest:
 mutants: $(VENV)/dev
 	@echo "== wrong changes that no test notices, by mutmut (see [tool.mutmut] in pyproject.toml)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'mutmut>=3.8,<4'
-	@$(BIN)/mutmut run $(MUTANTS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/mutmut run $(if $(MUTANTS),'$(MUTANTS)')
 	@$(BIN)/mutmut results
 
 audit-dependencies: $(VENV)/torch $(SPARK)
