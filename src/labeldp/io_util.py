@@ -113,15 +113,15 @@ def check_regular_file(path: Path) -> None:
 
 def read_json(path: Path, most: float = math.inf) -> Any:
     """Parse a JSON file of at most `most` bytes; raise a ReleaseError of one line if that fails."""
-    content = read_small(path, most)
+    content = read_bytes(path, most)
     try:
         return parse_json(content.decode())
     except (ValueError, RecursionError) as problem:
         raise ReleaseError(f"{path} cannot be read as JSON: {problem}") from None
 
 
-def read_small(path: Path, most: float = _SMALL_FILE) -> bytes:
-    """Return the bytes of a small file, such as a key; raise a ReleaseError if that fails."""
+def read_bytes(path: Path, most: float = _SMALL_FILE) -> bytes:
+    """Return a file of at most `most` bytes; raise a ReleaseError of one line if that fails."""
     reason = path_problem(path)
     if reason is not None:
         raise ReleaseError(f"{path}: {reason}")

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
-from labeldp.io_util import check_target, new_path, read_small
+from labeldp.io_util import check_target, new_path, read_bytes
 from labeldp.release.files import Release
 from labeldp.release.side_files import SIGNATURES, Envelope, statement
 from labeldp.verification import verify
@@ -33,7 +33,7 @@ class PublicKey:
     def read(cls, path: str | Path) -> PublicKey:
         """Read a key from a PEM file."""
         serialization, _ = _cryptography()
-        text = read_small(Path(path))
+        text = read_bytes(Path(path))
         try:
             key = serialization.load_pem_public_key(text)
         except ValueError:
@@ -119,7 +119,7 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
 def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
     """Read a private key that no other user can read."""
     serialization, _ = _cryptography()
-    text = read_small(path)
+    text = read_bytes(path)
     if b"PUBLIC KEY" in text:
         raise InputError(f"{path} is a public key; sign with the private key")
     if os.name == "posix" and path.stat().st_mode & 0o077:

@@ -3,5 +3,6 @@
 compose      several releases together: one privacy profile, for a row or for a person (theory §13)
 fingerprint  which table it is: keyed digests of its public columns and person ids
 chain        the append-only file of a ledger
-ledger       what was spent on every table, and how much may be
+history      which releases count together, and what they cost
+ledger       debits before labels are read, and how their runs ended
 """

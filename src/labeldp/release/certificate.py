@@ -26,7 +26,7 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate
 from labeldp.errors import InputError, PlanError, at_least, to_float, to_int, to_path
-from labeldp.io_util import json_digest, read_small
+from labeldp.io_util import json_digest, read_bytes
 from labeldp.sampling.streams import GENERATOR, KEY_BITS
 
 FORMAT = "labeldp-certificate/1"
@@ -354,7 +354,7 @@ def read_about(about: Mapping[str, Any] | str | Path | None) -> dict[str, str | 
         document = about
     else:
         path = to_path("about", about)
-        content = read_small(path)
+        content = read_bytes(path)
         try:
             document = tomllib.loads(content.decode())
         except (ValueError, RecursionError) as problem:
