@@ -96,12 +96,12 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
 
 def has_options(mechanism: Mechanism, choices: Choices) -> bool:
     """Return whether a mechanism has the accountant, the δ and all options that were given."""
-    if choices.get("accountant", "exact") not in mechanism.accountants:
-        return False
-    if choices.get("delta", 1.0) == 0 and not mechanism.allows_pure:
-        return False
     own = (*names(mechanism.Options), *names(Encoding), "epsilon", "delta", "accountant")
-    return set(set_options(choices)) <= set(own)
+    return (
+        choices.get("accountant", "exact") in mechanism.accountants
+        and (mechanism.allows_pure or choices.get("delta") != 0)
+        and set(set_options(choices)) <= set(own)
+    )
 
 
 # ---- comparison

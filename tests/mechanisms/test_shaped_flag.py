@@ -18,6 +18,8 @@ from scipy import stats
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp.accounting import gaussian
 from labeldp.arrow_util import arrow_numbers
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoder
 from labeldp.mechanisms import shaped_flag as module
@@ -143,30 +145,25 @@ def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None
 
 
 def test_one_per_cent_more_noise_would_be_noticed(made: Plan) -> None:
-    """By the same test on numbers drawn in bulk with the weights, sums and sampler of a run."""
-    claim = claim_of(made)
-    drawn = np.concatenate([_bulk(made, claim, seed) for seed in range(2)])
-    assert stats.kstest(drawn / claim.noise_std, "norm").pvalue > 1e-4
-    assert stats.kstest(drawn / (1.01 * claim.noise_std), "norm").pvalue < 1e-4
-    assert stats.kstest(drawn / (0.99 * claim.noise_std), "norm").pvalue < 1e-4
+    """200,000 numbers of aggregate_labels, the rows of C repeated: their squares are χ².
 
-
-def _bulk(made: Plan, claim: ShapedFlagClaim, seed: int) -> Array:
-    """Noise of half a million aggregates, the rows of C repeated."""
-    from labeldp.exact.gram import GramAccumulator
-    from labeldp.exact.label_sums import LabelCrossProducts
-    from labeldp.sampling import rounded_noise as sampler
-
-    engine, rows, weights = LocalEngine(), source(ROWS), weights_of(made)
+    An honest run fails with a chance of 2e-4; 1 % is 6 deviations of the sum of squares.
+    """
+    claim, weights, times = claim_of(made), weights_of(made), 20_000
     sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
-    gram, moments = engine.run_pass("sums", rows, *sums)
-    copies = Weights(weights.kept, np.tile(weights.matrix, (50_000, 1)))
-    grid = sampler.grid_for(claim.noise_std)
+    gram, moments = LocalEngine().run_pass("sums", source(ROWS), *sums)
+    copies = Weights(weights.kept, np.tile(weights.matrix, (times, 1)))
+    grid = module.rounded_noise.grid_for(claim.noise_std)
     drawn = module.aggregate_labels(
-        copies, gram, moments, made.labels, claim, grid, Randomness.experiment(seed)
+        copies, gram, moments, made.labels, claim, grid, Randomness.experiment(0)
     )
     truth = weights.matrix @ (codes(made).T @ table(ROWS)["label"].to_numpy())
-    return drawn - np.tile(truth, 50_000)
+    normal = (drawn - np.tile(truth, times)) / claim.noise_std
+    assert stats.kstest(normal, "norm").pvalue > 1e-4
+    for factor, honest in ((1.0, True), (1.01, False), (0.99, False)):
+        square = float(np.square(normal * factor).sum())
+        chance = min(stats.chi2(len(normal)).cdf(square), stats.chi2(len(normal)).sf(square))
+        assert bool(chance > 1e-4) is honest, chance
 
 
 def one_release(made: Plan, seed: int, rows: int = ROWS) -> Release:
