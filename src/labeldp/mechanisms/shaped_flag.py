@@ -651,11 +651,10 @@ class ShapedFlag(Mechanism):
         """Return the noise, and bounds of the error that it adds to a prediction."""
         share = RESIDUAL_SHARE if question.residual_share is None else question.residual_share
         columns, asked = question.features, question.noise or AUTO
-        if columns is None and asked != RADIAL and question.delta > 0:
-            law = NOISE_LAWS[GAUSSIAN]  # the size of radial noise depends on the columns
-        else:
-            needed = question.needed("features")
-            law = choose_noise(asked, *question.budget, share, needed)
+        law = NOISE_LAWS[GAUSSIAN]
+        if columns is not None or asked == RADIAL or question.delta == 0:
+            # The size of radial noise depends on the columns.
+            law = choose_noise(asked, *question.budget, share, question.needed("features"))
         aggregate_cost, residual_cost = law.split(*question.budget, share)
         std = law.needed_std(question.width, aggregate_cost, columns or 0)
         answer: Document = {
