@@ -25,7 +25,7 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -723,7 +723,7 @@ class MadeUpLabels(TableReader):
     labels: Reals = field(repr=False)
     first: int = 0
 
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         there = [name for name in columns if name != self.label]
         some = there or [next(n for n in self.inner.schema.names if n != self.label)]
         first = self.first
@@ -731,7 +731,7 @@ class MadeUpLabels(TableReader):
             labels = arrow_numbers(self.labels[first : first + batch.num_rows])
             first += batch.num_rows
             known = dict(zip(some, batch.columns, strict=True)) | {self.label: labels}
-            yield pa.RecordBatch.from_arrays([known[name] for name in columns], names=list(columns))
+            yield pa.RecordBatch.from_arrays([known[name] for name in columns], names=columns)
 
     def units(self) -> tuple[MadeUpLabels, ...]:
         units = self.inner.units()

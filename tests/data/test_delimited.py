@@ -210,10 +210,10 @@ def test_types_are_decided_over_all_files(tmp_path: Path) -> None:
 def test_the_label_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schema is public, so it must not depend on labels: any labels, one description."""
     asked: list[str] = []
-    batches = DelimitedReader.stored_batches
+    batches = DelimitedReader.read
     monkeypatch.setattr(
         DelimitedReader,
-        "stored_batches",
+        "read",
         lambda self, columns, rows: asked.extend(columns) or batches(self, columns, rows),
     )
     known = []

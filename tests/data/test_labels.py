@@ -74,7 +74,7 @@ def test_every_fault_raises_its_own_flag(
 ) -> None:
     check = LabelCheck("y", -1.0, 10.0, clip, 3)
     found = check.clean(np.array(values), ())
-    assert check.raised == raised
+    assert check.raised == {*raised}
     assert ((found >= -1.0) & (found <= 10.0)).all()
     assert cleaned is None or found.tolist() == cleaned
 
@@ -83,7 +83,7 @@ def test_every_fault_raises_its_own_flag(
 def test_the_gravest_fault_of_all_parts_is_the_one_that_is_told(flag: str) -> None:
     for raised in ([flag], [*FAULTS][[*FAULTS].index(flag) :]):
         check = LabelCheck("y", -1.0, 10.0, clip=False)
-        check.resume(raised)
+        check.raised.update(raised)
         check.clean(np.array([1.0]), [])
         with pytest.raises(DataError) as refusal:
             check.finish()
@@ -132,7 +132,7 @@ def test_labels_in_several_units_are_refused(parts: list[list[str]]) -> None:
     check, again = (LabelCheck("y", 0.0, 2000.0, clip=False) for _ in range(2))
     for texts in parts:
         check.clean(*LabelParser().parse(pa.array(texts)))
-    again.resume(check.raised)
+    again.raised.update(check.raised)
     for each in (check, again):
         with pytest.raises(DataError, match="'y' holds numbers in different units; give them one"):
             each.finish()

@@ -177,7 +177,7 @@ def test_as_many_texts_are_read_as_were_counted(texts: list[str]) -> None:
     counts.add(array)
     parsers, _, _ = infer_parsers({"x": counts}, TextOptions())
     parser = parsers["x"]
-    missing = 0 if parser.kind == "category" else counts.kinds["empty"] + parser.unparsed
+    missing = 0 if parser.kind == "stored" else counts.kinds["empty"] + parser.unparsed
     assert parser.parse(array).null_count == missing
 
 
@@ -186,7 +186,7 @@ def test_many_units_are_none() -> None:
     units = [f"{a}{b}{c}" for a in "abcdefghijk" for b in "abcdefghijk" for c in "abcdefghijk"]
     counts.add(pa.array([f"{k} {unit}" for k, unit in enumerate(units)]))
     assert len(counts.numbers) <= 1000
-    assert infer_parsers({"x": counts}, TextOptions())[0]["x"].kind == "category"
+    assert infer_parsers({"x": counts}, TextOptions())[0]["x"].kind == "stored"
 
 
 def test_most_cells_of_a_file_tell_the_decimal_sign(tmp_path: Path) -> None:

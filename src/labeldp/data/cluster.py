@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 
 from labeldp import errors
 from labeldp.data.options import check_unique_names
-from labeldp.data.readers import COUNT_ROWS, TableReader, sliced
-from labeldp.data.text_types import Counted, CountTexts, add_counts
+from labeldp.data.readers import TableReader
+from labeldp.data.text_types import TextCounts
 from labeldp.errors import DataError, InputError, LabelDPError
 
 if TYPE_CHECKING:
@@ -71,18 +71,30 @@ class ClusterReader(TableReader):
         schema = pa.schema(fields[:-1] if text else fields)
         return cls(frame=numbered, stored_schema=schema, delimited=text)
 
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Refused: rows stay where they are."""
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Refuse: rows stay where they are."""
         del columns, batch_rows
         raise InputError(
             "the rows of a Spark data frame stay on the cluster, so only SparkEngine reads them; "
             "for a table that fits here, pass its toArrow()"
         )
 
-    def count(self, names: Sequence[str], count: CountTexts) -> Counted:
+    def count_texts(
+        self,
+        names: Sequence[str],
+        date_format: str | None,
+        null_words: Sequence[str],
+        codes: Mapping[str, Sequence[str]],
+    ) -> tuple[int, dict[str, TextCounts]]:
         """Count the texts of every part where it is."""
-        parts = self.ask_parts(names, lambda part: count(part.batches(names, COUNT_ROWS)))
-        return add_counts(parts)
+        parts = self.ask_parts(
+            names, lambda part: part.count_texts(names, date_format, null_words, codes)
+        )
+        total, counts = 0, {name: TextCounts() for name in names}
+        for rows, part in parts:
+            total += rows
+            counts = {name: count + part[name] for name, count in counts.items()}
+        return total, counts
 
     def count_rows(self) -> int:
         with asking_spark():
@@ -124,8 +136,9 @@ class PartReader(TableReader):
     format: str = "Spark"
     stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
 
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the columns, in batches as Spark sends them or smaller."""
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns, in batches as Spark sends them."""
+        del columns, batch_rows
         for batch in self.stream:
             arrays = list(batch.columns)
             if self.delimited and pc.any(arrays.pop()).as_py():
@@ -135,8 +148,7 @@ class PartReader(TableReader):
                 )
             typed = zip(arrays, self.stored_schema.types, strict=True)
             arrays = [array.cast(type_) for array, type_ in typed]
-            named = pa.RecordBatch.from_arrays(arrays, schema=self.stored_schema)
-            yield from sliced(named.select(list(columns)), batch_rows)
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.stored_schema)
 
 
 def over_parts(
@@ -159,7 +171,7 @@ def over_parts(
 
 
 def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatch:
-    """One row: the answer, or why the data are refused.
+    """Return one row: the answer, or why the data are refused.
 
     A refusal is an answer, since trying again would not help. Any other failure is raised, for
     Spark to retry, without its text: that goes to logs and might quote a label.

@@ -82,21 +82,20 @@ def is_usable(type_: pa.DataType) -> bool:
     return bool(scalar or pa.types.is_boolean(values) or pa.types.is_null(values))
 
 
-def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool = False) -> Column:
+def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool) -> Column:
     """Describe a feature column; refuse types that no model here can use."""
-    if not is_usable(field.type):
+    type_ = field.type
+    if not is_usable(type_):
         raise DataError(
-            f"column {field.name!r} has type {field.type}, which is neither a number nor a "
+            f"column {field.name!r} has type {type_}, which is neither a number nor a "
             f"category; drop it, or turn it into plain columns first"
         )
-    type_ = field.type
-    kind: Kind = "numeric"
-    if categorical:
-        kind = "categorical"
-    elif pa.types.is_integer(type_) and not numeric:
+    kind: Kind = "categorical"
+    if pa.types.is_integer(type_) and not (numeric or categorical):
         kind = "integer"
-    elif not (numeric or is_number(type_) or is_moment(type_) or is_clock(type_)):
-        kind = "numeric" if pa.types.is_null(type_) else "categorical"
+    elif not categorical:
+        quantity = is_number(type_) or is_moment(type_) or is_clock(type_) or type_ == pa.null()
+        kind = "numeric" if numeric or quantity else "categorical"
     return Column(field.name, kind, str(type_), numeric or categorical, wanted)
 
 
@@ -118,7 +117,6 @@ NULL_WORDS = (
 NUMBER = r"^[ \t]*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]|[iI]nfinity|INFINITY)[ \t]*$"
 """Texts that are numbers; everything it matches, Arrow parses as float64."""
 
-_EXACT = 2**53
 _ZERO = arrow_numbers(np.zeros(1, np.int64))[0]
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -173,29 +171,26 @@ def _days_or_hours(array: pa.Array) -> NDArray[np.float64]:
 
 
 def floats_of(array: pa.Array) -> NDArray[np.float64]:
-    """Numbers or truth values as float64, NaN for null."""
+    """Return numbers or truth values as float64, NaN for null."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     return numpy_numbers(array.cast(pa.float64(), safe=False))
 
 
-def integer_ends(array: pa.Array, name: str) -> tuple[float, float]:
-    """Return the smallest and largest integer, (inf, −inf) if there is none."""
-    low, high = whole_ends(array)
-    if beyond_exact(low, high):
+def integer_ends(
+    array: pa.Array, name: str, *, maybe_id: bool = False
+) -> tuple[float, float, bool]:
+    """Return the smallest and largest integer, and whether float64 tells all between them apart.
+
+    It refuses a column that float64 cannot hold, unless that may be an id. (inf, −inf) is none.
+    """
+    ends = pc.min_max(array).as_py()
+    if ends["max"] is None:
+        return math.inf, -math.inf, True
+    exact = max(-ends["min"], ends["max"]) <= 2**53
+    if not (exact or maybe_id):
         raise DataError(
             f"column {name!r} holds integers beyond 2**53, which float64 cannot tell apart; drop "
             f"it if it is an identifier, or rescale it"
         )
-    return float(low), float(high)
-
-
-def whole_ends(array: pa.Array) -> tuple[int | float, int | float]:
-    """The same as integers, however large."""
-    ends = pc.min_max(array).as_py()
-    return (math.inf, -math.inf) if ends["max"] is None else (ends["min"], ends["max"])
-
-
-def beyond_exact(low: float, high: float) -> bool:
-    """Whether float64 cannot tell some integers between these apart."""
-    return low <= high and max(-low, high) > _EXACT
+    return float(ends["min"]), float(ends["max"]), exact

@@ -138,34 +138,33 @@ class LabelSafeRows:
                     yield rows
 
     def _without_lines_below(self, text: bytes, end: bytes) -> bytes:
-        """Leave the last lines out that are no rows; empty ones do not count."""
+        """Leave the last lines out that are no rows; empty ones do not count.
+
+        A line is no row if at most one of its fields is filled. One with as many fields as the
+        header may be a row with missing values: it is none if it has three features or more, of
+        which one at most is filled, with a text without digits ("Total"). The label has no say: a
+        row has delimiters enough whatever its label is, and the label's field is left out.
+        """
         self.lines_below = 0
         while self.lines_below < (_MOST_BELOW if self.skip_footer is None else self.skip_footer):
             bare = text.rstrip(b"\r\n")
-            line = bare[bare.rfind(end) + 1 :]
-            if not bare or (self.skip_footer is None and not self._is_below(line)):
+            if not bare:
                 break
+            line = bare[bare.rfind(end) + 1 :]
+            if self.skip_footer is None:
+                cells = line.split(self.delimiter)
+                if len(cells) >= self.fields:
+                    if self.label is not None:
+                        behind = self.fields - self.label - 1
+                        cells = cells[: self.label] + cells[len(cells) - behind :]
+                    if len(cells) < _FEWEST_FEATURES or re.search(rb"\d", b"".join(cells)):
+                        break
+                filled = [cell for cell in cells if cell.strip(b' "')]
+                if len(filled) > 1 or any(cell.count(b'"') % 2 for cell in cells):
+                    break
             text = bare[: len(bare) - len(line)]
             self.lines_below += 1
         return text
-
-    def _is_below(self, line: bytes) -> bool:
-        """Whether a line is no row: at most one of its fields is filled.
-
-        A line with as many fields as the header may be a row with missing values. It is none if it
-        has three features or more, of which one at most is filled, with a text without digits
-        ("Total"). The label has no say: a row has delimiters enough whatever its label is, and the
-        label's field is left out.
-        """
-        cells = line.split(self.delimiter)
-        if len(cells) >= self.fields:
-            if self.label is not None:
-                behind = self.fields - self.label - 1
-                cells = cells[: self.label] + cells[len(cells) - behind :]
-            if len(cells) < _FEWEST_FEATURES or re.search(rb"\d", b"".join(cells)):
-                return False
-        filled = [cell for cell in cells if cell.strip(b' "')]
-        return len(filled) <= 1 and all(cell.count(b'"') % 2 == 0 for cell in cells)
 
     def _whole_rows(self, body: bytes, end: bytes) -> tuple[bytes, bytes]:
         """Return the rows, each label one field, and the start of a row that is not complete."""

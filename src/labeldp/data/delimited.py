@@ -26,7 +26,7 @@ from labeldp.data.columns import NULL_WORDS, NUMBER, is_text
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
 from labeldp.data.files import DELIMITERS, common_schema, reading_file
 from labeldp.data.options import TextOptions
-from labeldp.data.readers import TableReader, sliced
+from labeldp.data.readers import TableReader
 from labeldp.errors import DataError
 
 _FALLBACK = "cp1252"
@@ -94,7 +94,8 @@ class DelimitedReader(TableReader):
                 with open_text(path, encoding) as file:
                     raw, _ = read_header(file, path, skip_lines[path])
                 header = raw.decode().lstrip("\ufeff")
-                _check_encoding(header, path, encoding)
+                if "\ufffd" in header and encoding != "utf-8":
+                    raise _EncodingError(path, encoding)
             if not header.strip():
                 raise DataError(f"{path} is empty; a {form} file needs a header line and rows")
             delimiter = delimiter or infer_delimiter(header, DELIMITERS[form])
@@ -135,21 +136,38 @@ class DelimitedReader(TableReader):
             if options.encoding is not None or self.encoding == _FALLBACK:
                 raise
             ready = TableReader.prepared(replace(reader, encoding=_FALLBACK), *arguments)
-        return replace(ready, notes=(*ready._file_notes(), *ready.notes))
+        notes = []
+        if ready.delimiter not in (options.delimiter, DELIMITERS[ready.format]):
+            sign = {"\t": "tab", " ": "space"}.get(ready.delimiter, ready.delimiter)
+            notes.append(f"fields are divided by {sign!r}; `delimiter` to change")
+        if ready.encoding not in (options.encoding, "utf-8"):
+            notes.append(f"the text is read as {ready.encoding}; `encoding` to change")
+        above = sum(ready.skip_lines.values()) if options.skip_lines is None else 0
+        below = sum(ready.lines_below.values()) if options.skip_footer is None else 0
+        if above:
+            notes.append(f"lines above the header, left out: {above}; `skip_lines=0` to change")
+        if below:
+            notes.append(f"lines below the last row, left out: {below}; `skip_footer=0` to change")
+        for name in filter(None, ready.repeated):
+            numbered = f"the later ones are '{name} (2)' and so on"
+            notes.append(f"several columns are named {name!r}: {numbered}")
+        return replace(ready, notes=(*notes, *ready.notes))
 
     def stored(self) -> DelimitedReader:
         """Return a reader of every cell as its text, whatever `na` or `skip_footer` say."""
         options = replace(self.options, na=(), skip_footer=None)
         return replace(self, parsers={}, options=options, null_words=("",), all_text=True)
 
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns as text, or with the types that Arrow reads in the same way."""
-        direct = {name: p.type for name, p in self.parsers.items() if p.direct}
-        types = {name: direct.get(name, pa.string()) for name in columns}
-        doubtful = [n for n in columns if self.all_text or n == self.label]
-        types.update(dict.fromkeys(doubtful, pa.binary()))  # they may be no text at all
+        del batch_rows
+        types = {name: pa.string() for name in columns}
+        types |= {name: p.type for name, p in self.parsers.items() if p.direct and name in types}
+        # Labels may be no text at all, and bytes of them that are not may not be told.
+        doubtful = [name for name in columns if self.all_text or name == self.label]
+        types.update(dict.fromkeys(doubtful, pa.binary()))
         convert = arrow_csv.ConvertOptions(
-            include_columns=list(columns),
+            include_columns=columns,
             column_types=types,
             null_values=list(self.null_words),
             strings_can_be_null=True,
@@ -162,44 +180,30 @@ class DelimitedReader(TableReader):
             invalid_row_handler=(lambda _: "skip") if self.all_text else None,
         )
         label = names.index(self.label) if self.label in names else None
-        is_utf8 = codecs.lookup(self.encoding).name == "utf-8"
+        may_be_wrong = codecs.lookup(self.encoding).name != "utf-8" and not self.all_text
         for path in self.paths:
+            rows = LabelSafeRows(
+                path,
+                self.encoding,
+                self.delimiter.encode(),
+                len(names),
+                label,
+                self.skip_lines[path],
+                self.options.skip_footer,
+                leave_out_odd=self.all_text,
+            )
             with _parsing(path, self.format, self.encoding):
-                rows = LabelSafeRows(
-                    path,
-                    self.encoding,
-                    self.delimiter.encode(),
-                    len(names),
-                    label,
-                    self.skip_lines[path],
-                    self.options.skip_footer,
-                    leave_out_odd=self.all_text,
-                )
                 for block in rows:
                     table = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
                     for batch in table.to_batches():
-                        for name in doubtful:
-                            batch = _decoded(batch, name)
-                        if not (is_utf8 or self.all_text):
-                            for column in batch.drop_columns(doubtful).columns:
-                                _check_encoding(column, path, self.encoding)
-                        yield from sliced(batch, batch_rows)
+                        for place, name in enumerate(columns):
+                            column = batch.column(place)
+                            if name in doubtful:
+                                batch = batch.set_column(place, name, _texts_of(column))
+                            elif may_be_wrong and _has_wrong_bytes(column):
+                                raise _EncodingError(path, self.encoding)
+                        yield batch
             self.lines_below[path] = rows.lines_below
-
-    def _file_notes(self) -> Iterator[str]:
-        if self.delimiter not in (self.options.delimiter, DELIMITERS[self.format]):
-            sign = {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)
-            yield f"fields are divided by {sign!r}; `delimiter` to change"
-        if self.encoding not in (self.options.encoding, "utf-8"):
-            yield f"the text is read as {self.encoding}; `encoding` to change"
-        above = sum(self.skip_lines.values()) if self.options.skip_lines is None else 0
-        below = sum(self.lines_below.values()) if self.options.skip_footer is None else 0
-        if above:
-            yield f"lines above the header, left out: {above}; `skip_lines=0` to change"
-        if below:
-            yield f"lines below the last row, left out: {below}; `skip_footer=0` to change"
-        for name in filter(None, self.repeated):
-            yield f"several columns are named {name!r}: the later ones are '{name} (2)' and so on"
 
 
 @contextmanager
@@ -216,28 +220,18 @@ def _parsing(path: Path, form: str, encoding: str) -> Iterator[None]:
             ) from None
 
 
-def _check_encoding(text: str | pa.Array, path: Path, encoding: str) -> None:
-    """Refuse text that was not of another encoding than UTF-8 (`open_text`)."""
-    if isinstance(text, str):
-        is_wrong = "\ufffd" in text and encoding != "utf-8"
-    else:
-        is_wrong = is_text(text.type) and pc.any(pc.match_substring(text, "\ufffd")).as_py()
-    if is_wrong:
-        raise _EncodingError(path, encoding)
+def _has_wrong_bytes(column: pa.Array) -> bool:
+    """Whether some bytes were no text of another encoding than UTF-8 (`open_text`)."""
+    return is_text(column.type) and bool(pc.any(pc.match_substring(column, "\ufffd")).as_py())
 
 
-def _decoded(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """Return the batch whose bytes in a column are text; other bytes become signs of no number."""
-    place = batch.schema.get_field_index(name)
-    raw = batch.column(place)
+def _texts_of(raw: pa.Array) -> pa.Array:
+    """Return bytes as texts; those that are no text have signs of no number in them."""
     try:
-        text = raw.cast(pa.string())
+        return raw.cast(pa.string())
     except pa.ArrowInvalid:
-        words = (
-            None if word is None else word.decode(errors="replace") for word in raw.to_pylist()
-        )
-        text = pa.array(words, pa.string(), size=len(raw))
-    return batch.set_column(place, name, text)
+        words = (word and word.decode(errors="replace") for word in raw.to_pylist())
+        return pa.array(words, pa.string(), size=len(raw))
 
 
 def _find_header(path: Path, options: TextOptions, named: Sequence[str]) -> tuple[str, int]:

@@ -45,12 +45,21 @@ def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
     place = Path(path).expanduser()
     _check_usable(place)
     if place.is_dir():
-        files = _inside(place)
+        entries = sorted(entry for entry in place.iterdir() if not _is_hidden(entry))
+        if any(entry.is_dir() for entry in entries):
+            # Leaving a part of the rows out without a word would be worse than asking.
+            raise DataError(
+                f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'"
+            )
+        endings = tuple(end for end in (*FORMATS, *_UNFINISHED) if end not in _BY_NAME_ONLY)
+        files = [entry for entry in entries if entry.name.lower().endswith(endings)]
+        if not files:
+            raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")
     elif place.exists():
         files = [place]
     elif glob.has_magic(str(place)):
-        found = map(Path, sorted(glob.glob(str(place), recursive=True)))
-        files = [each for each in found if each.is_file() and not _is_hidden(each)]
+        matches = map(Path, sorted(glob.glob(str(place), recursive=True)))
+        files = [each for each in matches if each.is_file() and not _is_hidden(each)]
         if not files:
             raise DataError(f"{place} matches no files; check the pattern")
     else:
@@ -58,12 +67,21 @@ def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
         close = difflib.get_close_matches(place.name, names, n=1)
         hint = f"did you mean {place.parent / close[0]}?" if close else "check the path"
         raise DataError(f"{place}: no such file or directory; {hint}")
+    formats = set()
     for file in files:
         _check_usable(file)
-    formats = sorted({_format_of(file) for file in files})
+        name = file.name.lower()
+        form = next((form for ending, form in FORMATS.items() if name.endswith(ending)), None)
+        if form is None and name.endswith(_UNFINISHED):
+            raise DataError(f"{file} looks half-written; wait until its writer has renamed it")
+        if form is None:
+            known = ", ".join(FORMATS)
+            raise DataError(f"{file}: unknown format; the name must end in one of {known}")
+        formats.add(form)
     if len(formats) > 1:
-        raise DataError(f"{place} mixes {' and '.join(formats)} files; pass a glob for one format")
-    return tuple(files), formats[0]
+        mixed = " and ".join(sorted(formats))
+        raise DataError(f"{place} mixes {mixed} files; pass a glob for one format")
+    return tuple(files), formats.pop()
 
 
 def _check_usable(path: Path) -> None:
@@ -76,37 +94,14 @@ def _is_hidden(path: Path) -> bool:
     return path.name.startswith((".", "_"))
 
 
-def _inside(place: Path) -> list[Path]:
-    """Return the data files of a directory."""
-    entries = sorted(entry for entry in place.iterdir() if not _is_hidden(entry))
-    if any(entry.is_dir() for entry in entries):
-        # Leaving a part of the rows out without a word would be worse than asking.
-        raise DataError(f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'")
-    wanted = tuple(end for end in (*FORMATS, *_UNFINISHED) if end not in _BY_NAME_ONLY)
-    files = [entry for entry in entries if entry.name.lower().endswith(wanted)]
-    if not files:
-        raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")
-    return files
-
-
-def _format_of(path: Path) -> str:
-    name = path.name.lower()
-    for ending, form in FORMATS.items():
-        if name.endswith(ending):
-            return form
-    if name.endswith(_UNFINISHED):
-        raise DataError(f"{path} looks half-written; wait until its writer has renamed it")
-    raise DataError(f"{path}: unknown format; the name must end in one of {', '.join(FORMATS)}")
-
-
 def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
-    """What changes when a file is written to; None for a frame, which may change unseen."""
+    """Return what changes when a file is written to; None for a frame, which may change unseen."""
     states = []
     for path in paths:
         with reading_file(path, "readable"):
-            found = path.stat()
-        times = found.st_mtime_ns, found.st_ctime_ns
-        states.append((str(path), found.st_size, *times, found.st_ino))
+            stat = path.stat()
+        times = stat.st_mtime_ns, stat.st_ctime_ns
+        states.append((str(path), stat.st_size, *times, stat.st_ino))
     return tuple(states) or None
 
 

@@ -1,9 +1,9 @@
 """Frames, and files of other programs that become one: Excel, Stata, SPSS and SAS.
 
-A frame is anything that exports the Arrow C stream. A reader of batches can be read once, and a
-polars plan would run at every pass: both become a table. A pyarrow dataset stays where it is, and
-only the columns that are needed are read. Files are read whole by the packages of the extra
-`tables`.
+A frame is anything that exports the Arrow C stream. Frames of pandas and polars, and whatever can
+be read once, become an Arrow table when they are opened. A pyarrow dataset and a duckdb relation
+stay where they are, and are read anew by each pass. Files are read whole by the packages of the
+extra `tables`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labeldp.data.delimited import MOST_TITLES, first_header, numbered_names
 from labeldp.data.files import common_schema
 from labeldp.data.labels import label_texts
 from labeldp.data.options import TextOptions, check_unique_names
-from labeldp.data.readers import TableReader, sliced
+from labeldp.data.readers import TableReader
 from labeldp.errors import DataError, MissingExtraError
 
 _MOST_BELOW, _FEWEST_FEATURES = 20, 3
@@ -44,75 +44,84 @@ _KNOWN = (
 )
 
 
-def as_rereadable(data: Any, label: str | None = None) -> Any:
-    """Return the same data as something that can be read again and again."""
-    if isinstance(data, Mapping):
-        columns = dict(data)
-        if label is not None and isinstance(columns.get(label), list | tuple):
-            columns[label] = label_texts(columns[label])
-        with _exporting("dictionary", "its values must be lists of one length, by column"):
-            return pa.table(columns)
-    if type(data).__name__ == "LazyFrame":
-        try:
-            return data.collect()
-        except MemoryError:
-            raise
-        except Exception:  # whose message may quote values
-            raise DataError(
-                "the polars LazyFrame fails when it is run; its collect() says why (and may show "
-                "labels), and what it gives can be passed"
-            ) from None
-    if hasattr(data, "read_next_batch"):
-        with _exporting(_type_name(data)):
-            table = pa.RecordBatchReader.from_stream(data).read_all()
-        if not table.num_rows:
-            raise _read_once(_type_name(data))
-        return table
-    return data
-
-
 @dataclass(frozen=True, kw_only=True)
 class FrameReader(TableReader):
     """A pandas, polars or pyarrow table, a duckdb relation, or the like."""
 
     frame: Any = field(repr=False)
+    """An Arrow table, a pyarrow dataset, or something that exports a stream again and again."""
     uncut: Callable[[], TableReader] | None = field(default=None, repr=False, compare=False)
     """Opens the same file with the rows that `skip_footer` leaves out."""
 
     @classmethod
-    def open(cls, frame: Any, label: str | None = None) -> FrameReader:
+    def open(cls, data: Any, label: str | None = None) -> FrameReader:
         """Read the schema of a frame; refuse what is none."""
-        name, frame = _type_name(frame), with_label_texts(as_rereadable(frame, label), label)
-        package = _package(frame)
+        name, frame, mixed = _type_name(data), data, tuple[str, ...]()
+        if isinstance(data, Mapping):
+            columns = dict(data)
+            if label is not None and isinstance(columns.get(label), list | tuple):
+                columns[label] = label_texts(columns[label])
+            with _exporting("dictionary", "its values must be lists of one length, by column"):
+                frame = pa.table(columns)
+        elif type(data).__name__ == "LazyFrame":
+            try:
+                frame = data.collect()
+            except MemoryError:
+                raise
+            except Exception:  # whose message may quote values
+                raise DataError(
+                    "the polars LazyFrame fails when it is run; its collect() says why (and may "
+                    "show labels), and what it gives can be passed"
+                ) from None
         exports = hasattr(frame, "__arrow_c_stream__") or _is_dataset(frame)
         if type(frame).__name__ == "Series" or isinstance(frame, type) or not exports:
             raise DataError(f"data of type {name} cannot be read as a table; {_KNOWN}")
-        if hasattr(frame, "__next__"):
-            raise _read_once(name)
-        mixed: tuple[str, ...] = ()
-        if package == "pandas" and frame.columns.is_unique:
-            frame, mixed = _with_plain_columns(frame)
-        with _exporting(name):
-            schema = _stream(frame).schema.remove_metadata()
-        check_unique_names(schema.names, f"the {name}")
+        frame = with_label_texts(frame, label)
+        if _package(frame) == "pandas" and frame.columns.is_unique:
+            # Columns of several types are text.
+            frame = frame.copy(deep=False)
+            for key, kind in frame.dtypes.items():
+                texts = plain_texts(frame[key].tolist()) if str(kind) == "object" else None
+                if texts is not None:
+                    frame[key] = texts
+                    mixed = (*mixed, str(key))
         rows = None
-        if _is_dataset(frame):
-            rows = int(frame.count_rows())
-        elif package not in ("duckdb", "_duckdb") and getattr(frame, "shape", None):
-            rows = int(frame.shape[0])  # duckdb would run its query to count
+        with _exporting(name):
+            once = hasattr(frame, "read_next_batch") or hasattr(frame, "__next__")
+            if once or _package(frame) in ("pandas", "polars"):
+                frame = pa.RecordBatchReader.from_stream(frame).read_all()
+            if once and not frame.num_rows:
+                raise _read_once(name)
+            if isinstance(frame, pa.Table | pa.RecordBatch):
+                schema, rows = frame.schema, frame.num_rows
+            elif _is_dataset(frame):
+                schema, rows = frame.schema, int(frame.count_rows())
+            else:
+                schema = pa.RecordBatchReader.from_stream(frame).schema
+        check_unique_names(schema.names, f"the {name}")
+        schema = schema.remove_metadata()
         return cls(frame=frame, stored_schema=schema, rows=rows, format=name, mixed=mixed)
 
     def stored(self) -> TableReader:
         reader = self if self.uncut is None else self.uncut()
         return TableReader.stored(reader)
 
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        names, rows = list(columns), 0
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        del batch_rows
         with _exporting(self.format):
-            for batch in _stream(self.frame, names):
+            if isinstance(self.frame, pa.Table | pa.RecordBatch):
+                # Not by the stream: older versions crash where views of strings are exported.
+                chosen = self.frame.select(columns)
+                yield from [chosen] if isinstance(chosen, pa.RecordBatch) else chosen.to_batches()
+                return
+            if _is_dataset(self.frame):
+                yield from self.frame.scanner(columns=columns).to_reader()
+                return
+            rows = 0
+            for batch in pa.RecordBatchReader.from_stream(self.frame):
                 rows += batch.num_rows
-                yield from sliced(batch.select(names), batch_rows)
-        if rows == 0 and self.rows is None:
+                yield batch
+        if rows == 0:
             raise DataError(f"the {self.format} gave no rows; it is empty or can be read only once")
 
 
@@ -138,38 +147,19 @@ def with_label_texts(frame: Any, label: str | None) -> Any:
     return frame.with_columns(polars.Series(label, label_texts(column.to_list())))
 
 
-def _with_plain_columns(frame: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return a pandas frame whose columns of several types are text, and their names."""
-    plain, mixed = frame.copy(deep=False), []
-    for name, kind in frame.dtypes.items():
-        texts = plain_texts(frame[name].tolist()) if str(kind) == "object" else None
-        if texts is not None:
-            plain[name] = texts
-            mixed.append(str(name))
-    return plain, tuple(mixed)
-
-
 def plain_texts(values: Sequence[Any]) -> list[str | None] | None:
     """Return texts and numbers, or the like, all as texts; None if they are of one kind."""
-    kinds = {type(value) for value in values if not _is_missing(value)}
+    absent = [
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and math.isnan(value))
+        for value in values
+    ]
+    kinds = {type(value) for value, gone in zip(values, absent, strict=True) if not gone}
     plain = (str, int, float, bool, Decimal, datetime.date, datetime.time, np.generic)
     if len(kinds) < 2 or str not in kinds or not all(issubclass(kind, plain) for kind in kinds):
         return None
-    return [None if _is_missing(value) else str(value) for value in values]
-
-
-def _is_missing(value: Any) -> bool:
-    absent = value is None or type(value).__name__ in ("NAType", "NaTType")
-    return absent or (isinstance(value, float) and math.isnan(value))
-
-
-def _stream(frame: Any, columns: list[str] | None = None) -> pa.RecordBatchReader:
-    """Return the batches of a frame, with these columns at least."""
-    if _is_dataset(frame):
-        return frame.scanner(columns=columns).to_reader()
-    if isinstance(frame, pa.Table):  # older versions crash where views of strings are exported
-        return frame.to_reader()
-    return pa.RecordBatchReader.from_stream(frame)
+    return [None if gone else str(value) for value, gone in zip(values, absent, strict=True)]
 
 
 def _is_dataset(frame: Any) -> bool:
@@ -294,7 +284,7 @@ def _read_excel(
     if above is None:
         top = rows[:MOST_TITLES]
         has_name = (k for k, row in enumerate(top) if not {*named}.isdisjoint(map(str, row)))
-        above = next(has_name, first_header([len(_filled(row)) for row in top]))
+        above = next(has_name, first_header([_filled(row) for row in top]))
         if above:
             notes.append(f"lines above the header, left out: {above}; `skip_lines=0` to change")
     header = rows[above] if above < len(rows) else ()
@@ -308,37 +298,33 @@ def _read_excel(
     body = [row for row in body if _filled([row[k] for k in features])]  # whatever its label
     below = options.skip_footer
     if below is None:
-        below = _count_below([[row[k] for k in features] for row in body[-_MOST_BELOW:]])
+        # Rows with one feature at most, a text without digits, of three or more.
+        below = 0
+        for row in reversed(body[-_MOST_BELOW:]):
+            cells = [row[k] for k in features]
+            if len(cells) < _FEWEST_FEATURES or _filled(cells) > 1:
+                break
+            if any(re.search(r"\d", str(cell)) for cell in cells):
+                break
+            below += 1
         if below:
             notes.append(f"lines below the last row, left out: {below}; `skip_footer=0` to change")
     body = body[: len(body) - below]
     columns = []
     for place, name in enumerate(names):
         values = [row[place] for row in body]
-        texts = label_texts(values) if name == label else _array(plain_texts(values) or values)
-        columns.append(texts)
+        if name == label:
+            columns.append(label_texts(values))
+            continue
+        values = plain_texts(values) or values
+        try:
+            columns.append(pa.array(values))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            texts = [None if value is None else str(value) for value in values]
+            columns.append(pa.array(texts))  # as a CSV file has them
     return pa.table(columns, names=names), notes
 
 
-def _filled(row: Sequence[Any]) -> list[Any]:
-    return [cell for cell in row if cell not in (None, "")]
-
-
-def _count_below(rows: Sequence[Sequence[Any]]) -> int:
-    """Return how many of the last rows have one feature at most, a text, of three or more."""
-    below = 0
-    for row in reversed(rows):
-        cells = _filled(row)
-        has_digit = any(re.search(r"\d", str(cell)) for cell in cells)
-        if len(row) < _FEWEST_FEATURES or len(cells) > 1 or has_digit:
-            break
-        below += 1
-    return below
-
-
-def _array(values: list[Any]) -> pa.Array:
-    """Return values of one kind as they are, and of several as the text that a CSV file has."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values])
+def _filled(row: Sequence[Any]) -> int:
+    """Return how many cells are filled."""
+    return sum(cell not in (None, "") for cell in row)

@@ -72,37 +72,29 @@ class LabelCheck:
     clip: bool
     rows: int | None = None
     """Of the table: whether compiled kernels pay."""
-    _raised: set[str] = field(default_factory=set, init=False, repr=False)
+    raised: set[str] = field(default_factory=set, init=False, repr=False)
+    """The flags raised so far, here or for other parts of the table: as private as labels."""
 
     def clean(self, values: NDArray[np.float64], flags: Collection[str]) -> NDArray[np.float64]:
         """Return labels inside the range, and remember what had to be changed."""
         cleaned = np.empty_like(values)
         wrong = kernels_for(self.rows).confine(cleaned, values, self.low, self.high)
-        self._raised.update(flags)
+        self.raised.update(flags)
         if wrong & 1:
-            self._raised.add("missing")
+            self.raised.add("missing")
         if wrong & 2:
-            self._raised.add("infinite")
+            self.raised.add("infinite")
         if wrong & 4 and not self.clip:
-            self._raised.add("outside")
+            self.raised.add("outside")
         return cleaned
-
-    @property
-    def raised(self) -> list[str]:
-        """The flags raised so far: as private as labels."""
-        return sorted(self._raised)
-
-    def resume(self, raised: list[str]) -> None:
-        """Go on from another part of the labels."""
-        self._raised.update(raised)
 
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""
-        units = {flag.removeprefix(_UNIT) for flag in self._raised if flag.startswith(_UNIT)}
+        units = {flag.removeprefix(_UNIT) for flag in self.raised if flag.startswith(_UNIT)}
         if len(units - {""}) > 1 or ("" in units and not all(map(may_lack, units - {""}))):
-            self._raised.add("units")
+            self.raised.add("units")
         for flag, fault in _FAULTS.items():
-            if flag in self._raised:
+            if flag in self.raised:
                 fault = fault.format(low=self.low, high=self.high)
                 raise DataError(
                     f"label column {self.column!r} {fault} (the rows are not named because labels "
@@ -117,21 +109,19 @@ def label_texts(values: Iterable[Any]) -> pa.Array:
     values would depend on labels: on the first cell, or on the largest integer. A value that is no
     number becomes a text that is refused with the other labels, after the last row.
     """
-    return pa.array([_label_text(value) for value in values], pa.string())
-
-
-def _label_text(value: Any) -> str | None:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, str | bool):
-        return str(value)
-    if isinstance(value, Integral):
-        value = Decimal(int(value))
-    elif isinstance(value, float | np.floating):
-        value = Decimal(repr(float(value)))
-    if not isinstance(value, Decimal):
-        return _NO_NUMBER
-    return None if value.is_nan() else _without_point(value)
+    texts: list[str | None] = []
+    for value in values:
+        if isinstance(value, Integral) and not isinstance(value, bool):
+            value = Decimal(int(value))
+        elif isinstance(value, float | np.floating):
+            value = Decimal(repr(float(value)))
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            texts.append(None)
+        elif isinstance(value, Decimal):
+            texts.append(None if value.is_nan() else _without_point(value))
+        else:
+            texts.append(str(value) if isinstance(value, str | bool) else _NO_NUMBER)
+    return pa.array(texts, pa.string())
 
 
 def _without_point(number: Decimal) -> str:

@@ -23,9 +23,8 @@ _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 """Names of a stored pandas index and of columns without a name."""
 _LONGEST = 80
 """Characters of a name that are shown, or compared: a table may have been given for a name."""
-_NO_NAMES = "numbers: is there a line with their names?"
 _MOST_LINES = 1000
-_GONE = {"bound", "share", "measure", "mixed"}
+_OLD_READINGS = {"bound", "share", "measure", "mixed"}
 """Readings of earlier versions that there are no more (`column_formats`)."""
 
 
@@ -34,7 +33,7 @@ def short_name(name: str) -> str:
     return name if len(name) <= _LONGEST else name[:_LONGEST] + "…"
 
 
-def printable_names(names: Iterable[str]) -> list[str]:
+def _printable(names: Iterable[str]) -> list[str]:
     """Return the names that messages may hold."""
     names = list(names)
     if not any(_NUMBER_IN_NAME.search(name) for name in names):
@@ -44,34 +43,30 @@ def printable_names(names: Iterable[str]) -> list[str]:
 
 def quoted_names(names: Iterable[str], most: int) -> str:
     """Return so many of the names at most, in quotes; a remark where none may be shown."""
-    printable = [short_name(name) for name in printable_names(names)]
-    shown = ", ".join(map(repr, printable[:most])) + (", ..." if len(printable) > most else "")
-    return shown or _NO_NAMES
+    shown = [repr(short_name(name)) for name in _printable(names)]
+    if not shown:
+        return "numbers: is there a line with their names?"
+    return ", ".join(shown[:most] + ["..."] * (len(shown) > most))
 
 
 def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownColumnError:
     """Return the refusal of a name, with the columns that may be meant."""
-    printable = printable_names(columns)
+    printable = _printable(columns)
     close = [each for each in printable if each.strip().casefold() == name.strip().casefold()]
     close = close or difflib.get_close_matches(name[:_LONGEST], printable, n=3, cutoff=0.5)
     if len(columns) == 1 and name in re.split(r'[,;|\s"]+', columns[0]):
         only = f"the only one is {short_name(columns[0])!r}" if printable else "there is one alone"
         hint = f"{only}; name another `delimiter`"
     elif close:
-        hint = f"did you mean {' or '.join(map(repr, map(short_name, close)))}?"
+        hint = f"did you mean {' or '.join(repr(short_name(each)) for each in close)}?"
     else:
         hint = f"the columns are {quoted_names(columns, 8)}"
     return UnknownColumnError(option, name, f"there is no column {short_name(name)!r}; {hint}")
 
 
-def repeated_names(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once."""
-    return sorted(name for name, times in Counter(names).items() if times > 1)
-
-
 def check_unique_names(names: Sequence[str], where: object) -> None:
     """Refuse a table in which a name stands for two columns."""
-    twice = repeated_names(names)
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise DataError(
             f"{where} has several columns of one name, {quoted_names(twice, 5)}; rename them, or "
@@ -79,19 +74,21 @@ def check_unique_names(names: Sequence[str], where: object) -> None:
         )
 
 
-def check_roles(
+def choose_features(
     columns: Sequence[str],
     roles: Mapping[str, str | None],
     repeated: Sequence[str],
-    lists: Mapping[str, Sequence[str]],
-) -> None:
-    """Refuse names that are no columns, and columns with two roles.
+    lists: Mapping[str, Sequence[str] | None],
+) -> list[str]:
+    """Return the feature columns, in order: those named, or all but index columns.
 
-    `roles` are label and person, `lists` features, categorical, numeric and drop; `repeated` are
-    names of several columns: the label under another name would be a public feature.
+    `roles` are label and person, `lists` features, categorical, numeric and drop. Names that are no
+    columns and columns with two roles are refused; so are `repeated` names, of several columns: the
+    label under another name would be a public feature.
     """
     known = set(columns)
-    for option, names in lists.items():
+    named = {option: names or () for option, names in lists.items()}
+    for option, names in named.items():
         for name in names:
             if name not in known:
                 raise unknown_column(name, option, columns)
@@ -101,7 +98,7 @@ def check_roles(
                     f"column {column!r} is the {role} and cannot also stand in {option}"
                 )
     for role, column in roles.items():
-        if column is not None and column not in columns:
+        if column is not None and column not in known:
             raise unknown_column(column, role, columns)
         if column in repeated:
             raise DataError(
@@ -109,26 +106,19 @@ def check_roles(
             )
     if roles["person"] is not None and roles["person"] == roles["label"]:
         raise InputError(f"column {roles['label']!r} is the label and cannot also be the person")
-    for name in sorted({*lists["categorical"]} & {*lists["numeric"]}):
+    for name in sorted({*named["categorical"]} & {*named["numeric"]}):
         raise InputError(f"column {name!r} is declared both categorical and numeric; choose one")
-    for name in repeated_names(lists["features"]):
-        raise InputError(f"features names column {name!r} twice; once is enough")
-
-
-def choose_features(
-    columns: Sequence[str],
-    roles: Mapping[str, str | None],
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-) -> list[str]:
-    """Return the feature columns, in order: those named, or all but index columns."""
+    for name, times in sorted(Counter(named["features"]).items()):
+        if times > 1:
+            raise InputError(f"features names column {name!r} twice; once is enough")
+    features = lists["features"]
     if features is None:
         features = [n for n in columns if n not in roles.values() and not _INDEX.fullmatch(n)]
-    left_out = set(drop)
-    names = [name for name in features if name not in left_out]
-    if not names:
+    left_out = set(named["drop"])
+    chosen = [name for name in features if name not in left_out]
+    if not chosen:
         raise InputError("no feature column is left; name fewer in drop or more in features")
-    return names
+    return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,13 +159,22 @@ class TextOptions:
                 f"`encoding` {self.encoding!r} is unknown; try utf-8, cp1252 or utf-16"
             ) from None
         for name, form in (self.column_formats or {}).items():
-            _check_column_format(name, form)
+            date = form.get("date_format")
+            is_old = form.get("dress") in _OLD_READINGS or "negative" in form
+            if is_old or (date is not None and not is_date_format(date)):
+                old = "shares, bounds, units or letters for signs"
+                raise DataError(
+                    f"column {name!r} was fitted by an earlier version that read "
+                    f"{old if is_old else f'dates like {date!r}'}; this version "
+                    "does not: convert the column to plain numbers or ISO dates, and fit again"
+                )
 
     @property
     def keywords(self) -> dict[str, Any]:
         """The options that are not None, as keywords of `scan` of the same table again."""
-        names = [name for name in vars(self) if name != "column_formats"]
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        said.pop("column_formats", None)
+        return said
 
     def split_na(self, columns: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
         """Return the words of `na` for every column, and those for one, such as age=999."""
@@ -201,30 +200,18 @@ class TextOptions:
 
 def is_column_formats(value: Any) -> bool:
     """Whether a value that was read from JSON is `column_formats`, of any version."""
+
+    def is_format(name: str, value: Any) -> bool:
+        if name == "decimal":
+            return value in (".", ",")
+        if name == "na":
+            return isinstance(value, list) and all(isinstance(word, str) for word in value)
+        if name == "dress":
+            return value in _OLD_READINGS or value == "unit"
+        is_known = name in ("date_format", "unit", "negative")
+        return is_known and (isinstance(value, str) or (name == "date_format" and value is None))
+
     return isinstance(value, dict) and all(
-        isinstance(form, dict) and all(_is_format(*item) for item in form.items())
+        isinstance(form, dict) and all(is_format(*item) for item in form.items())
         for form in value.values()
     )
-
-
-def _is_format(name: str, value: Any) -> bool:
-    if name == "decimal":
-        return value in (".", ",")
-    if name == "na":
-        return isinstance(value, list) and all(isinstance(word, str) for word in value)
-    if name == "dress":
-        return value in _GONE or value == "unit"
-    is_known = name in ("date_format", "unit", "negative")
-    return is_known and (isinstance(value, str) or (name == "date_format" and value is None))
-
-
-def _check_column_format(name: str, form: Mapping[str, Any]) -> None:
-    """Refuse a format of earlier versions in which texts are no longer read."""
-    date = form.get("date_format")
-    is_old = form.get("dress") in _GONE or "negative" in form
-    if is_old or (date is not None and not is_date_format(date)):
-        what = "shares, bounds, units or letters for signs" if is_old else f"dates like {date!r}"
-        raise DataError(
-            f"column {name!r} was fitted by an earlier version that read {what}; this version "
-            "does not: convert the column to plain numbers or ISO dates, and fit again"
-        )

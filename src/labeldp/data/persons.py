@@ -72,34 +72,27 @@ def person_hashes(ids: pa.Array, name: str) -> PersonHashes:
         used = np.unique(places)
         among = ids.dictionary.take(arrow_numbers(used))
         return person_hashes(among, name)[np.searchsorted(used, places)]
-    if is_text(ids.type):
-        return _hash_ids(ids.cast(pa.large_string()))
-    return _hash_integers(ids)
-
-
-def _hash_ids(texts: pa.Array) -> PersonHashes:
-    """Hash ids that files may spell in several ways: " 7", "7", "+7", "007", "7.0", "7e0".
-
-    Signs that look the same have one form: an accent may be one sign with its letter, or its own.
-    A whole number has the hash that it has in a column of integers.
-    """
+    if not is_text(ids.type):
+        return _hash_integers(ids)
+    # Files may spell an id in several ways: " 7", "7", "+7", "007", "7.0", "7e0". Signs that look
+    # the same have one form: an accent may be one sign with its letter, or its own. A whole number
+    # has the hash that it has in a column of integers.
+    texts = ids.cast(pa.large_string())
     if not pc.all(pc.string_is_ascii(texts)).as_py():
         texts = pc.utf8_normalize(texts, "NFKC")
     texts = pc.utf8_trim_whitespace(texts)
     powers = pc.match_substring_regex(texts, _POWER)
     if pc.any(powers).as_py():  # whole numbers that a program wrote as floats, such as 1e+16
-        full = [_in_full(text) for text in texts.filter(powers).to_pylist()]
+        full = []
+        for text in texts.filter(powers).to_pylist():
+            number = Decimal(text)
+            full.append(str(int(number)) if number == number.to_integral_value() else text)
         texts = pc.replace_with_mask(texts, powers, arrow_words(full, texts.type))
     texts = pc.replace_substring_regex(texts, _WHOLE, r"\1\2")
     hashes = hash_texts(texts.cast(pa.large_binary()))
     whole = pc.match_substring_regex(texts, _INTEGER)
     hashes[numpy_numbers(whole)] = _hash_integers(texts.filter(whole).cast(pa.int64()))
     return hashes
-
-
-def _in_full(text: str) -> str:
-    number = Decimal(text)
-    return str(int(number)) if number == number.to_integral_value() else text
 
 
 def _hash_integers(ids: pa.Array) -> PersonHashes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,19 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp.data.columns import check_breadth, is_number, is_text, value_type
-from labeldp.data.dates import is_all_digits
+from labeldp.data.dates import digits_of, is_all_digits
 from labeldp.data.files import common_schema, reading_file
 from labeldp.data.options import TextOptions
-from labeldp.data.text_types import (
-    ColumnParser,
-    Counted,
-    CountTexts,
-    TextCounts,
-    count_texts,
-    infer_parsers,
-)
+from labeldp.data.text_types import ColumnParser, TextCounts, infer_parsers, nulled, without_codes
 
-COUNT_ROWS = 1 << 16
+_COUNT_ROWS = 1 << 16
 """Rows whose texts are counted at a time."""
 _PART_ROWS = 1 << 19
 """Least rows of a part that a thread reads."""
@@ -55,7 +48,7 @@ class TableReader(ABC):
     mixed: tuple[str, ...] = ()
     """Columns of a typed table that mix numbers and texts, and are text only for that."""
     parsers: Mapping[str, ColumnParser] = field(default_factory=dict, repr=False)
-    """How text becomes values, once the reader is `prepared`."""
+    """How columns become values, once the reader is `prepared`."""
     decimal: str = "."
     """Decimal sign of labels that are text: the one of the features."""
     notes: tuple[str, ...] = field(default=(), repr=False)
@@ -66,14 +59,31 @@ class TableReader(ABC):
         """Names and types of all columns as they are delivered."""
         schema = self.stored_schema
         for name, parser in self.parsers.items():
-            if parser.kind not in ("category", "stored"):
+            if parser.kind != "stored":
                 place = schema.get_field_index(name)
                 schema = schema.set(place, pa.field(name, parser.type))
         return schema
 
     @abstractmethod
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield these columns as they are stored, perhaps among others, in batches of any size."""
+
     def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield these columns, in this order, in batches of 1 to `batch_rows` rows."""
+        """Yield these columns, in this order, in batches of 1 to `batch_rows` rows.
+
+        Polars sends string views, for which Arrow lacks most kernels: they become strings.
+        """
+        names = list(columns)
+        for batch in self.read(names, batch_rows):
+            batch = batch.select(names)
+            for place, (name, column) in enumerate(zip(names, batch.columns, strict=True)):
+                if pa.types.is_string_view(value_type(column.type)):
+                    texts: Any = pa.large_string()
+                    if pa.types.is_dictionary(column.type):
+                        texts = pa.dictionary(column.type.index_type, texts)
+                    batch = batch.set_column(place, name, column.cast(texts))
+            for start in range(0, batch.num_rows, batch_rows):
+                yield batch.slice(start, batch_rows)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the same with values in the place of texts."""
@@ -89,7 +99,7 @@ class TableReader(ABC):
         if self.rows is not None:
             return self.rows
         first = self.stored_schema.names[:1]
-        return sum(batch.num_rows for batch in self.stored_batches(first, COUNT_ROWS))
+        return sum(batch.num_rows for batch in self.stored_batches(first, _COUNT_ROWS))
 
     def units(self) -> tuple[TableReader, ...]:
         """Return parts of the table, in order, that can be read at the same time.
@@ -113,62 +123,71 @@ class TableReader(ABC):
 
         A text column of a typed table is a category. It is looked at only if it was said to be
         numeric, to have dates of a format, or to have been read otherwise when features were
-        fitted, or if it is text only because it mixes types.
+        fitted, or if it is text only because it mixes types. Whole numbers are looked at if they
+        may be dates of the format.
         """
         every, formats = self.stored_schema.names, options.column_formats or {}
         nulls = options.null_words(every, delimited=self.delimited)
         codes = options.split_na(every)[1]
-        texts = {name for name in features if self._is_text(name)}
-        undecided, digits = list[str](), list[str]()
-        for name in features:
-            form, type_ = formats.get(name, {}), self.stored_schema.field(name).type
-            has_dates = options.date_format is not None and not pa.types.is_dictionary(type_)
-            said = name in (*numeric, *self.mixed) or has_dates or form.keys() - {"na"}
-            is_dated = is_number(type_) and is_all_digits(
-                form.get("date_format") or options.date_format
-            )
-            if name in texts and (self.delimited or (said and name not in categorical)):
-                undecided.append(name)
-            elif is_dated and name not in (*numeric, *categorical):
-                digits.append(name)  # whole numbers, which may be dates of the given format
+        types = {name: self.stored_schema.field(name).type for name in features}
+        texts = {name for name, type_ in types.items() if is_text(value_type(type_))}
+        looked_at = []
+        for name, type_ in types.items():
+            form = formats.get(name, {})
+            if name in texts:
+                has_dates = options.date_format is not None and not pa.types.is_dictionary(type_)
+                said = name in (*numeric, *self.mixed) or has_dates or form.keys() - {"na"}
+                looks = self.delimited or (said and name not in categorical)
+            else:
+                digits = is_all_digits(form.get("date_format") or options.date_format)
+                looks = digits and is_number(type_) and name not in (*numeric, *categorical)
+            if looks:
+                looked_at.append(name)
         rows, counts = self.rows, dict[str, TextCounts]()
-        if undecided or digits or self.delimited:
-            check_breadth(len(undecided))
+        if looked_at or self.delimited:
+            check_breadth(len(texts.intersection(looked_at)))
             # Arrow itself reads words for missing as null in CSV files.
             words = () if self.delimited and not self.on_cluster else nulls
-            looked_at = [*undecided, *digits]
-            count = partial(count_texts, looked_at, options.date_format, words, codes)
-            rows, counts = self.count(looked_at, count)
+            rows, counts = self.count_texts(looked_at, options.date_format, words, codes)
         parsers, decimal, notes = infer_parsers(counts, options, numeric, categorical, nulls, codes)
-        for name in digits:
-            if parsers[name].kind != "date":
-                del parsers[name]
-        for name in features:
-            own, type_ = codes.get(name, ()), self.stored_schema.field(name).type
-            if name in texts:
-                category = ColumnParser("category", pa.string(), null_words=nulls, codes=own)
-                parsers.setdefault(name, category)
-            elif own:
-                parsers.setdefault(name, ColumnParser("stored", type_, codes=own))
+        for name, type_ in types.items():
+            if name in looked_at and (name in texts or parsers[name].kind == "date"):
+                continue
+            parsers.pop(name, None)
+            if name in texts or name in codes:
+                own = codes.get(name, ())
+                parsers[name] = ColumnParser("stored", type_, null_words=nulls, codes=own)
         notes = [*self.notes, *notes]
         return replace(self, parsers=parsers, rows=rows, decimal=decimal, notes=tuple(notes))
 
-    def count(self, names: Sequence[str], count: CountTexts) -> Counted:
-        """Return the number of rows, and what the texts of these columns look like."""
-        return count(self.stored_batches(names, COUNT_ROWS))
-
-    def _is_text(self, name: str) -> bool:
-        return is_text(value_type(self.stored_schema.field(name).type))
+    def count_texts(
+        self,
+        names: Sequence[str],
+        date_format: str | None,
+        null_words: Sequence[str],
+        codes: Mapping[str, Sequence[str]],
+    ) -> tuple[int, dict[str, TextCounts]]:
+        """Return the rows, and what the texts (or digits) of these columns look like."""
+        rows, counts = 0, {name: TextCounts() for name in names}
+        for batch in self.stored_batches(names, _COUNT_ROWS):
+            rows += batch.num_rows
+            for name, count in counts.items():
+                column = without_codes(batch.column(name), codes.get(name, ()))
+                if is_number(column.type):
+                    column = digits_of(column)
+                count.add(nulled(column, null_words), date_format)
+        return rows, counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetReader(TableReader):
-    """One table in one or more Parquet files."""
+    """One table in one or more Parquet files.
+
+    Texts are delivered as dictionary codes, five times faster than strings.
+    """
 
     format: str = "Parquet"
     rows: int
-    dictionaries: tuple[str, ...] = ()
-    """Text columns that are delivered as dictionary codes, five times faster than strings."""
     groups: range | None = None
     """Of a part of one file: its row groups."""
     footer: Any = field(default=None, repr=False, compare=False)
@@ -187,39 +206,19 @@ class ParquetReader(TableReader):
                 rows += file.metadata.num_rows
         return cls(paths=paths, stored_schema=common_schema(paths, schemas), rows=rows)
 
-    def prepared(
-        self,
-        features: Sequence[str],
-        options: TextOptions,
-        numeric: Sequence[str] = (),
-        categorical: Sequence[str] = (),
-    ) -> ParquetReader:
-        """Have text features delivered as dictionary codes."""
-        texts = tuple(name for name in features if name not in numeric and self._is_text(name))
-        reader = replace(self, dictionaries=texts)
-        return TableReader.prepared(reader, features, options, numeric, categorical)
-
-    def stored(self) -> ParquetReader:
-        """Return a reader of all rows and columns, texts as dictionary codes."""
-        texts = tuple(filter(self._is_text, self.stored_schema.names))
-        return replace(self, parsers={}, dictionaries=texts)
-
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; dictionaries may differ from batch to batch."""
-        names = list(columns)
+        schema = self.stored_schema
+        texts = [name for name in columns if is_text(value_type(schema.field(name).type))]
+        groups = {} if self.groups is None else {"row_groups": list(self.groups)}
         for path in self.paths:
             with reading_file(path, "Parquet"):
                 file = pq.ParquetFile(
-                    path,
-                    metadata=self.footer,
-                    read_dictionary=list(self.dictionaries),
-                    memory_map=True,
+                    path, metadata=self.footer, read_dictionary=texts, memory_map=True
                 )
-                groups = {} if self.groups is None else {"row_groups": list(self.groups)}
-                for batch in file.iter_batches(
-                    batch_size=batch_rows, columns=names, use_threads=not self.part, **groups
-                ):
-                    yield from sliced(batch.select(names), batch_rows)
+                yield from file.iter_batches(
+                    batch_size=batch_rows, columns=columns, use_threads=not self.part, **groups
+                )
 
     def units(self) -> tuple[ParquetReader, ...]:
         """Return runs of row groups, or of small files, of about `_PART_ROWS` rows."""
@@ -227,28 +226,21 @@ class ParquetReader(TableReader):
         for path in self.paths:
             with reading_file(path, "Parquet"):
                 footer = pq.ParquetFile(path, memory_map=True).metadata
+            runs, start, rows = [], 0, 0
+            for group in range(footer.num_row_groups):
+                rows += footer.row_group(group).num_rows
+                if rows >= _PART_ROWS or group + 1 == footer.num_row_groups:
+                    runs.append((range(start, group + 1), rows))
+                    start, rows = group + 1, 0
             file = replace(self, paths=(path,), rows=footer.num_rows, part=True)
-            runs = list(_runs([footer.row_group(k).num_rows for k in range(footer.num_row_groups)]))
             if len(runs) > 1:
-                parts += [
-                    replace(file, rows=rows, groups=groups, footer=footer) for groups, rows in runs
-                ]
+                parts += [replace(file, rows=n, groups=run, footer=footer) for run, n in runs]
             elif parts and parts[-1].groups is None and parts[-1].rows < _PART_ROWS:
                 last = parts.pop()
                 parts.append(replace(last, paths=(*last.paths, path), rows=last.rows + file.rows))
             else:
                 parts.append(file)
         return tuple(parts) if len(parts) > 1 else (self,)
-
-
-def _runs(rows: Sequence[int]) -> Iterator[tuple[range, int]]:
-    """Yield neighbouring row groups that have `_PART_ROWS` rows together, and how many."""
-    start = total = 0
-    for group, count in enumerate(rows):
-        total += count
-        if total >= _PART_ROWS or group + 1 == len(rows):
-            yield range(start, group + 1), total
-            start, total = group + 1, 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,17 +258,17 @@ class ArrowReader(TableReader):
                 schemas.append(_open_ipc(path).schema.remove_metadata())
         return cls(paths=paths, stored_schema=common_schema(paths, schemas))
 
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; an uncompressed file is mapped, so other columns stay on disk."""
+        del batch_rows
         for path in self.paths:
             with reading_file(path, "Arrow IPC"):
                 file = _open_ipc(path)
                 count = getattr(file, "num_record_batches", None)
-                every = file if count is None else map(file.get_batch, range(count))
-                for batch in every:
-                    chosen = batch.select(list(columns))
+                for batch in file if count is None else map(file.get_batch, range(count)):
+                    chosen = batch.select(columns)
                     chosen.validate(full=True)  # Arrow itself follows damaged offsets anywhere
-                    yield from sliced(chosen, batch_rows)
+                    yield chosen
 
 
 def _open_ipc(path: Path) -> Any:
@@ -285,21 +277,6 @@ def _open_ipc(path: Path) -> Any:
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
     return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)
-
-
-def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into pieces of at most `rows` rows, skipping empty ones.
-
-    Polars sends string views, for which Arrow lacks most kernels: they become strings.
-    """
-    for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        if pa.types.is_string_view(value_type(column.type)):
-            texts: Any = pa.large_string()
-            if pa.types.is_dictionary(column.type):
-                texts = pa.dictionary(column.type.index_type, texts)
-            batch = batch.set_column(place, name, column.cast(texts))
-    for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
 
 
 def joined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from labeldp.data.delimited import DelimitedReader
 from labeldp.data.files import DELIMITERS, FileState, find, state_of
 from labeldp.data.frames import FrameReader, open_foreign
 from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
-from labeldp.data.options import TextOptions, check_roles, choose_features, unknown_column
+from labeldp.data.options import TextOptions, choose_features, unknown_column
 from labeldp.data.persons import check_person_type, with_person_hashes
 from labeldp.data.readers import ArrowReader, ParquetReader, TableReader, joined
 from labeldp.errors import (
@@ -83,8 +83,7 @@ class Source:
     def column_formats(self) -> dict[str, dict[str, Any]]:
         """How text columns are read that could be read otherwise: for `scan` of further rows."""
         words, parsers = self.missing_words, sorted(self.reader.parsers.items())
-        formats = {name: parser.to_json(name, words) for name, parser in parsers}
-        return {name: form for name, form in formats.items() if form}
+        return {name: form for name, p in parsers if (form := p.to_json(name, words))}
 
     @property
     def missing_words(self) -> list[str]:
@@ -130,29 +129,21 @@ class Source:
             own.finish()
 
     def numbered_batches(
-        self, columns: Sequence[str] | None = None, check: LabelCheck | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        check: LabelCheck | None = None,
+        *,
+        persons: bool = True,
     ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch, NDArray[np.float64] | None]]:
         """Yield features with the numbers of their rows in the data, where every row counts.
 
         With `check` labels too, as in `labelled_batches`; it is the caller's to finish.
         """
-        names = list(self.names if columns is None else columns)
-        if self.person is not None:
-            names.append(self.person)
-        yield from self._rows(names, check)
-
-    def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
-        """Yield the labels alone, of the same rows; `check` is the caller's to finish."""
-        for _, _, labels in self._rows([], check):
-            assert labels is not None, "there is a check"
-            yield labels
-
-    def _rows(
-        self, names: list[str], check: LabelCheck | None
-    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch, NDArray[np.float64] | None]]:
-        """Yield rows that are not dropped, with their numbers and, with `check`, their labels."""
         if check is not None:
             self._needs_label()
+        names = list(self.names if columns is None else columns)
+        if persons and self.person is not None:
+            names.append(self.person)
         reads_label = self.label is not None and (check is not None or self.drop_missing_labels)
         columns, first = [*names, str(self.label)] if reads_label else names, 0
         for batch in joined(self.reader.batches(columns, self.batch_rows), self.batch_rows):
@@ -168,6 +159,12 @@ class Source:
                 if check is not None:
                     labels = check.clean(*self.label_parser.parse(batch.column(len(names))))
                 yield numbers, batch.select(range(len(names))), labels
+
+    def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
+        """Yield the labels alone, of the same rows; `check` is the caller's to finish."""
+        for _, _, labels in self.numbered_batches((), check, persons=False):
+            assert labels is not None, "there is a check"
+            yield labels
 
     def label_check(self) -> LabelCheck:
         """What checks the labels of one pass."""
@@ -192,13 +189,12 @@ class Source:
     def stored(self) -> Source:
         """Every row and every column but the label, as they are stored: all of them features."""
         reader = self.reader.stored()
-        fields = [each for each in reader.schema if each.name != self.label]
         return replace(
             self,
             columns=tuple(
                 Column(each.name, "categorical", str(each.type))
-                for each in fields
-                if is_usable(each.type)
+                for each in reader.schema
+                if each.name != self.label and is_usable(each.type)
             ),
             label=None,
             label_range=None,
@@ -332,26 +328,27 @@ def scan(
     named = tuple(filter(None, (label, person, *(features or ()))))
     reader = open_table(data, options, label=label, named=named)
     seen = state_of(reader.paths)
-    known = reader.stored_schema.names
+    known, schema = reader.stored_schema.names, reader.stored_schema
     if options.skip_lines and label is not None and label not in known:
         # what stands there may be a row, and is not shown
         raise DataError(
             f"there is no column {label!r} in the line below `skip_lines`={options.skip_lines}; "
             f"correct `skip_lines`"
         )
-    roles = {"label": label, "person": person}
-    lists = {"features": features or (), "categorical": categorical, "numeric": numeric}
-    repeated = reader.repeated if isinstance(reader, DelimitedReader) else ()
-    check_roles(known, roles, repeated, {**lists, "drop": drop})
+    names = choose_features(
+        known,
+        {"label": label, "person": person},
+        reader.repeated if isinstance(reader, DelimitedReader) else (),
+        {"features": features, "categorical": categorical, "numeric": numeric, "drop": drop},
+    )
     words, codes = options.split_na(known)
     for word in words:
         if re.fullmatch("[^=]+=[^=]+", word):
             raise unknown_column(word.partition("=")[0], "na", known)
     if label is not None:
-        check_label_type(reader.stored_schema.field(label))
+        check_label_type(schema.field(label))
     if person is not None:
-        check_person_type(reader.stored_schema.field(person))
-    names = choose_features(known, roles, features, drop)
+        check_person_type(schema.field(person))
     reader = reader.prepared(names, options, numeric, categorical)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
@@ -359,19 +356,14 @@ def scan(
     for name in names:
         parser = reader.parsers.get(name)
         formatted = parser is not None and parser.formatted and name not in categorical
-        columns.append(
-            column_of(
-                reader.schema.field(name),
-                numeric=name in numeric or formatted,
-                categorical=name in categorical,
-                wanted=name in (features or ()),
-            )
+        column = column_of(
+            reader.schema.field(name),
+            numeric=name in numeric or formatted,
+            categorical=name in categorical,
+            wanted=name in (features or ()),
         )
-    label_parser = LabelParser(
-        reader.decimal,
-        options.null_words(known, delimited=reader.delimited),
-        codes.get(label or "", ()),
-    )
+        columns.append(column)
+    null_words = options.null_words(known, delimited=reader.delimited)
     return Source(
         tuple(columns),
         label,
@@ -381,7 +373,7 @@ def scan(
         batch_rows or _suitable_rows(len(columns), reader.rows),
         reader,
         person,
-        label_parser,
+        LabelParser(reader.decimal, null_words, codes.get(label or "", ())),
         seen,
         options,
     )

@@ -1,6 +1,6 @@
 """Text columns: numbers, dates, truth values or categories, by the rules of docs/reading.md.
 
-    count_texts(batches, …)        count what all texts of each column look like; parts add up
+    TextCounts.add(texts)          count what all texts of a column look like; parts add up
     infer_parsers(counts, …)       decide from the counts how each column is read
     ColumnParser.parse(column)     read it so
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -216,42 +216,7 @@ def _trimmed(texts: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(texts.cast(pa.string()))
 
 
-Counted = tuple[int, dict[str, TextCounts]]
-"""The rows of a table, and what the texts of its columns look like."""
-
-
-CountTexts = Callable[[Iterable[pa.RecordBatch]], Counted]
-
-
-def count_texts(
-    names: Sequence[str],
-    date_format: str | None,
-    null_words: Sequence[str],
-    codes: Mapping[str, Sequence[str]],
-    batches: Iterable[pa.RecordBatch],
-) -> Counted:
-    """Return the rows, and what the texts (or digits) of these columns look like."""
-    rows, counts = 0, {name: TextCounts() for name in names}
-    for batch in batches:
-        rows += batch.num_rows
-        for name, count in counts.items():
-            column = without_codes(batch.column(name), codes.get(name, ()))
-            if is_number(column.type):
-                column = digits_of(column)
-            count.add(_nulled(column, null_words), date_format)
-    return rows, counts
-
-
-def add_counts(parts: Iterable[Counted]) -> Counted:
-    """Return the sums of what `count_texts` gives of the parts of a table."""
-    total, counts = 0, dict[str, TextCounts]()
-    for rows, part in parts:
-        total += rows
-        counts |= {name: counts.get(name, TextCounts()) + count for name, count in part.items()}
-    return total, counts
-
-
-Kind = Literal["category", "number", "date", "boolean", "stored"]
+Kind = Literal["stored", "number", "date", "boolean"]
 
 
 @dataclass(frozen=True)
@@ -259,7 +224,7 @@ class ColumnParser:
     """How the texts of one column become values."""
 
     kind: Kind
-    """`stored`: the values of a typed column as they are, but for `codes`."""
+    """`stored`: they are values already, of a category if they are texts, or mean missing."""
     type: pa.DataType
     decimal: str = "."
     unit: str = ""
@@ -280,11 +245,11 @@ class ColumnParser:
         column = without_codes(column, self.codes)
         if is_number(column.type) and self.kind == "date":
             column = digits_of(column)
-        if self.kind == "stored" or not is_text(value_type(column.type)):
+        if not is_text(value_type(column.type)):
             return column
-        if self.kind == "category":
-            return _nulled(column, self.null_words)
-        texts = _nulled(_trimmed(column), self.null_words)
+        if self.kind == "stored":
+            return nulled(column, self.null_words)
+        texts = nulled(_trimmed(column), self.null_words)
         if self.kind == "date":
             return parse_dates(texts, str(self.date_format))
         if self.kind == "boolean":
@@ -317,16 +282,20 @@ def infer_parsers(
     codes: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[dict[str, ColumnParser], str, list[str]]:
     """Return the parsers of text columns, the decimal sign of the table, and notes."""
-    formats = options.column_formats or {}
-    sign = options.decimal or _common_decimal(
-        [c for n, c in counts.items() if n not in categorical]
-    )
+    formats, sign = options.column_formats or {}, options.decimal
+    if sign is None:  # the one that most cells of numeric columns have
+        points = commas = 0
+        for name, count in counts.items():
+            with_point, with_comma = (count.with_decimal(each)[0] for each in ".,")
+            if name not in categorical and count.enough(max(with_point, with_comma)):
+                points, commas = points + with_point, commas + with_comma
+        sign = "," if commas > points else "."
     parsers, notes = dict[str, ColumnParser](), list[str]()
     for name, count in counts.items():
         own, form = codes.get(name, ()), formats.get(name, {})
         own_codes = tuple(code for code in own if code != "*")
         category = ColumnParser(
-            "category", pa.string(), direct=True, null_words=null_words, codes=own_codes
+            "stored", pa.string(), direct=True, null_words=null_words, codes=own_codes
         )
         if name in categorical:
             parsers[name] = category
@@ -345,16 +314,6 @@ def infer_parsers(
         is_inferred = options.decimal is options.date_format is None and name not in formats
         notes += _notes(name, parser, count, is_inferred=is_inferred)
     return parsers, sign, notes
-
-
-def _common_decimal(columns: Iterable[TextCounts]) -> str:
-    """Return the decimal sign that most cells of numeric columns have."""
-    points = commas = 0
-    for counts in columns:
-        with_point, with_comma = (counts.with_decimal(sign)[0] for sign in ".,")
-        if counts.enough(max(with_point, with_comma)):
-            points, commas = points + with_point, commas + with_comma
-    return "," if commas > points else "."
 
 
 def _infer(
@@ -433,7 +392,7 @@ def _notes(
             "change"
         )
     mostly_numbers = max(with_point, with_comma) >= _SHARE_BESIDE_WORDS * counts.kinds["values"]
-    if parser.kind == "category" and is_inferred and mostly_numbers:
+    if parser.kind == "stored" and is_inferred and mostly_numbers:
         yield f"{name}: numbers and texts, read as a category"
 
 
@@ -453,12 +412,12 @@ def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
     return _only(column, pc.invert(missing))
 
 
-def _nulled(texts: pa.Array, words: Sequence[str]) -> pa.Array:
+def nulled(texts: pa.Array, words: Sequence[str]) -> pa.Array:
     """Return null in the place of these words; the same object if there are none."""
     if not words:
         return texts
     if pa.types.is_dictionary(texts.type):
-        values = _nulled(texts.dictionary, words)
+        values = nulled(texts.dictionary, words)
         if values is texts.dictionary:
             return texts
         return pa.DictionaryArray.from_arrays(texts.indices, values)

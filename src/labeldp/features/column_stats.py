@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers
-from labeldp.data.columns import beyond_exact, floats_of, integer_ends, to_float, whole_ends
+from labeldp.data.columns import floats_of, integer_ends, to_float
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of, names_of
 from labeldp.features.columns import NumericColumn
@@ -51,9 +51,9 @@ class Extremes:
         self.rows += len(array)
         if pa.types.is_integer(array.type):
             self.missing += array.null_count
-            low, high = whole_ends(array) if self.maybe_id else integer_ends(array, self.name)
-            self.exact &= not beyond_exact(low, high)
-            self._widen(float(low), float(high))
+            low, high, exact = integer_ends(array, self.name, maybe_id=self.maybe_id)
+            self.exact &= exact
+            self._widen(low, high)
             return
         values = to_float(array, self.name, first_row)
         absent = int(np.isnan(values).sum())

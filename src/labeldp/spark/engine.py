@@ -69,7 +69,7 @@ class SparkEngine:
             for total, state in zip(totals, states, strict=True):
                 total.merge(state)
             if label_check is not None:
-                label_check.resume(flags)
+                label_check.raised.update(flags)
         if label_check is not None:
             label_check.finish()
         results = [total.result(lambda _row: None) for total in totals]
@@ -93,7 +93,7 @@ def _part(
     """
     check = source.label_check() if requirements.labels else None
     states = states_in_order(source, accumulators, requirements, check)
-    return states, [] if check is None else check.raised
+    return states, [] if check is None else sorted(check.raised)
 
 
 @contextmanager
