@@ -66,8 +66,10 @@ class ClusterReader(TableReader):
         with asking_spark():
             check_unique_names(frame.columns, "the Spark data frame")
             numbered = frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
-            names = [(column.name, column.dataType.simpleString()) for column in frame.schema]
-        fields = [(name, _arrow_type(type_name)) for name, type_name in names]
+            fields = [
+                (column.name, _arrow_type(column.dataType.simpleString()))
+                for column in frame.schema
+            ]
         schema = pa.schema(fields[:-1] if text else fields)
         return cls(frame=numbered, stored_schema=schema, delimited=text)
 
@@ -207,31 +209,26 @@ def asking_spark(what: str = "the data") -> Iterator[None]:
     except Exception as problem:
         if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
-        raise _spark_error(problem, what) from None
+        text = str(problem)
+        if module := re.search(r"No module named '([\w.]+)'", text):
+            raise InputError(
+                f"the Python of the Spark workers has no module {module.group(1)!r}; install "
+                f"labeldp[spark] there, or set PYSPARK_PYTHON to a Python that has it"
+            ) from None
+        if "maxResultSize" in text:
+            raise InputError(
+                "the partial sums do not fit the Spark driver; raise spark.driver.maxResultSize, "
+                "or use fewer design columns"
+            ) from None
+        condition = re.search(r"\[([A-Z]+_[A-Z_.]+)\]", text)
+        name = condition.group(1) if condition else type(problem).__name__
+        raise DataError(
+            f"Spark could not read {what} ({name}); its own message is not shown because it may "
+            f"quote rows: see Spark's log, or read the data with Spark alone"
+        ) from None
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
-
-
-def _spark_error(problem: Exception, what: str) -> LabelDPError:
-    text = str(problem)
-    module = re.search(r"No module named '([\w.]+)'", text)
-    if module:
-        return InputError(
-            f"the Python of the Spark workers has no module {module.group(1)!r}; install "
-            f"labeldp[spark] there, or set PYSPARK_PYTHON to a Python that has it"
-        )
-    if "maxResultSize" in text:
-        return InputError(
-            "the partial sums do not fit the Spark driver; raise spark.driver.maxResultSize, or "
-            "use fewer design columns"
-        )
-    condition = re.search(r"\[([A-Z]+_[A-Z_.]+)\]", text)
-    name = condition.group(1) if condition else type(problem).__name__
-    return DataError(
-        f"Spark could not read {what} ({name}); its own message is not shown because it may "
-        f"quote rows: see Spark's log, or read the data with Spark alone"
-    )
 
 
 def _arrow_type(type_name: str) -> pa.DataType:

@@ -37,6 +37,9 @@ from labeldp.errors import (
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
+_OF_TEXT = ("delimiter", "encoding", "skip_lines", "skip_footer")
+_INAPPLICABLE = {"CSV": (), "TSV": (), "Excel": ("delimiter", "encoding")}
+"""Options that a table of a format does not have; any other, or a frame, has none of `_OF_TEXT`."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,6 @@ class Source:
 
         With `check` labels too, as in `labelled_batches`; it is the caller's to finish.
         """
-        if check is not None:
-            self._needs_label()
         names = list(self.names if columns is None else columns)
         if persons and self.person is not None:
             names.append(self.person)
@@ -167,9 +168,15 @@ class Source:
             yield labels
 
     def label_check(self) -> LabelCheck:
-        """What checks the labels of one pass."""
-        label, (low, high) = self._needs_label()
-        return LabelCheck(label, low, high, self.clip, self.total_rows)
+        """Return what checks the labels of one pass."""
+        if self.label is None:
+            raise InputError("labels are needed here; name the label column (`label`)")
+        if self.label_range is None:
+            raise InputError(
+                f"label column {self.label!r} needs a public range, chosen without looking at the "
+                f"labels (`label_range`)"
+            )
+        return LabelCheck(self.label, *self.label_range, self.clip, self.total_rows)
 
     def rows_left_out(self, rows: int) -> int | None:
         """Return how many rows have no label, if `rows` of them have one; None: none may lack it.
@@ -202,16 +209,6 @@ class Source:
             person=None,
             reader=reader,
         )
-
-    def _needs_label(self) -> tuple[str, tuple[float, float]]:
-        if self.label is None:
-            raise InputError("labels are needed here; name the label column (`label`)")
-        if self.label_range is None:
-            raise InputError(
-                f"label column {self.label!r} needs a public range, chosen without looking at the "
-                f"labels (`label_range`)"
-            )
-        return self.label, self.label_range
 
 
 def scan(
@@ -251,12 +248,10 @@ def scan(
         the column of ids, integers or text, that says whose a row is: a guarantee then covers all
         rows of a person together. No feature, and never published.
     features
-        the columns to use, in this order; all but the label by default. A stored pandas index,
-        unnamed columns and those that turn out to be ids are left out unless named here.
-    categorical
-        columns whose values are names, whatever their type.
-    numeric
-        columns whose values are quantities, whatever their type.
+        the columns to use, in this order; by default all but the label, a stored pandas index,
+        unnamed columns and those that turn out to be ids.
+    categorical, numeric
+        columns whose values are names, or quantities, whatever their type.
     drop
         columns to leave out.
     clip
@@ -284,8 +279,8 @@ def scan(
     Returns
     -------
     Source
-        What `plan`, `inspect` and learners read; nothing but headers has been read yet, and of text
-        as much as tells numbers from names.
+        What `plan` and learners read. Of typed tables nothing but headers was read, of text all
+        features, once.
 
     Raises
     ------
@@ -395,20 +390,18 @@ def open_table(
     if isinstance(data, TableReader):
         return data
     paths, form = _find(data)
-    for name in _inapplicable(form):
+    for name in _INAPPLICABLE.get(form, _OF_TEXT):
         if getattr(options, name) is not None:
             what = form or f"the {type(data).__name__}"
             raise InputError(f"`{name}` is for text files, not for {what}; leave it out")
+    if not form and hasattr(data, "mapInArrow"):
+        return ClusterReader.open(data)
     if not form:
-        if hasattr(data, "mapInArrow"):  # a Spark data frame
-            return ClusterReader.open(data)
         return FrameReader.open(data, label)
     if form in DELIMITERS:
         return DelimitedReader.open(paths, form, options, label=label, named=named)
-    if form == "Parquet":
-        return ParquetReader.open(paths)
-    if form == "Arrow":
-        return ArrowReader.open(paths)
+    if form in ("Parquet", "Arrow"):
+        return (ParquetReader if form == "Parquet" else ArrowReader).open(paths)
     return open_foreign(paths, form, options, label=label, named=named)
 
 
@@ -417,7 +410,8 @@ def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
 
     `thousands` and parts of texts and dates were options of earlier versions.
     """
-    gone = ("thousands", "date_parts", "text_parts", *_inapplicable(_find(data)[1]))
+    inapplicable = _INAPPLICABLE.get(_find(data)[1], _OF_TEXT)
+    gone = ("thousands", "date_parts", "text_parts", *inapplicable)
     options = {name: value for name, value in keywords.items() if name not in gone}
     if keywords.get("thousands") in (".", ","):
         options.setdefault("decimal", "," if keywords["thousands"] == "." else ".")
@@ -427,14 +421,6 @@ def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
 def _find(data: Any) -> tuple[tuple[Path, ...], str]:
     """Return the files that a path means, and their format; nothing of a frame."""
     return find(fsdecode(data)) if isinstance(data, str | bytes | PathLike) else ((), "")
-
-
-def _inapplicable(form: str) -> tuple[str, ...]:
-    """Return the options that a table of this format, or a frame, does not have."""
-    if form in DELIMITERS:
-        return ()
-    of_lines = () if form == "Excel" else ("skip_lines", "skip_footer")
-    return ("delimiter", "encoding", *of_lines)
 
 
 def as_source(data: Any, **keywords: Any) -> Source:

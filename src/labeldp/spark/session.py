@@ -11,8 +11,6 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,16 +68,15 @@ def _format(spark: Any, path: str) -> str:
         files = []
     if not files:
         raise DataError(f"{path}: Spark finds no such file or directory; check the path")
-    form = _ending(path)
-    if form is not None and "*" not in path:
-        return form
-    forms = {_ending(name) for name in files}
-    if len(forms) != 1 or None in forms:
+    announced = None if "*" in path else _ending(path)
+    forms = {announced or _ending(name) for name in files}
+    form = forms.pop()
+    if forms or form is None:
         raise DataError(
             f"{path}: its files have no single known format; their names must all end in one of "
             f".parquet, .orc, .csv, .tsv"
         )
-    return str(forms.pop())
+    return form
 
 
 def _delimited(spark: Any, path: str, delimiter: str, encoding: str) -> Any:
@@ -116,41 +113,32 @@ def session() -> Any:
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    _check_java()
-    # In local mode workers would otherwise be whatever python3 is found first.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("labeldp").config("spark.ui.showConsoleProgress", False)
-    with _stdout_is_stderr():
-        spark = builder.getOrCreate()
-    if spark.conf.get("spark.log.level", None) is None:
-        spark.sparkContext.setLogLevel("OFF")
-    return spark
-
-
-def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
     problem = f"there is none {f'in JAVA_HOME={home}' if home else 'on PATH'}"
     if java is not None:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
         version = re.search(r'version "(\d+)', run.stderr)
-        if version is not None and int(version.group(1)) >= _JAVA:
-            return
         problem = f"{java} is {f'Java {version.group(1)}' if version else 'something else'}"
-    raise InputError(
-        f"Spark needs Java {_JAVA} or newer, and {problem}; install one (JDK {_JAVA}) and set "
-        "JAVA_HOME, or read the table without Spark"
-    )
-
-
-@contextmanager
-def _stdout_is_stderr() -> Iterator[None]:
-    """Let the Java process inherit standard error twice: standard output is for the answer."""
+        if version is not None and int(version.group(1)) >= _JAVA:
+            problem = ""
+    if problem:
+        raise InputError(
+            f"Spark needs Java {_JAVA} or newer, and {problem}; install one (JDK {_JAVA}) and set "
+            "JAVA_HOME, or read the table without Spark"
+        )
+    # In local mode workers would otherwise be whatever python3 is found first.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("labeldp").config("spark.ui.showConsoleProgress", False)
+    # The Java process inherits standard error twice: standard output is for the answer.
     sys.stdout.flush()
     stdout = os.dup(1)
     os.dup2(2, 1)
     try:
-        yield
+        spark = builder.getOrCreate()
     finally:
         os.dup2(stdout, 1)
         os.close(stdout)
+    if spark.conf.get("spark.log.level", None) is None:
+        spark.sparkContext.setLogLevel("OFF")
+    return spark
