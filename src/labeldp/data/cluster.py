@@ -210,9 +210,9 @@ def asking_spark(what: str = "the data") -> Iterator[None]:
         if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
         text = str(problem)
-        if module := re.search(r"No module named '([\w.]+)'", text):
+        if absent := re.search(r"No module named '([\w.]+)'", text):
             raise InputError(
-                f"the Python of the Spark workers has no module {module.group(1)!r}; install "
+                f"the Python of the Spark workers has no module {absent.group(1)!r}; install "
                 f"labeldp[spark] there, or set PYSPARK_PYTHON to a Python that has it"
             ) from None
         if "maxResultSize" in text:
