@@ -30,7 +30,6 @@ from labeldp.arrow_util import (
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of
-from labeldp.features.columns import NumericColumn
 from labeldp.kernels import Codes, Kernels, Scratch, code_kind
 from labeldp.passes.accumulator import Labels, PassRequirements
 
@@ -213,8 +212,16 @@ class Encoder:
         encoded = Encoded(batch.num_rows, numbers, codes, self._joint_codes, persons)
         by_name, at = dict[str, NDArray[Any]](), 0
         for column, values in zip(features.numeric, columns, strict=True):
-            self._encode_number(column, values, numbers[:, at : at + 2])
-            by_name[column.name] = numbers[:, at]
+            out = numbers[:, at : at + 2]
+            if isinstance(values, np.ndarray):  # packed
+                out[:, 0] = values
+                if column.indicator:
+                    missing = values == _MISSING_CODE
+                    out[:, 1] = missing
+                    out[missing, 0] = column.fill
+            else:
+                column.encode(values, out, self._kernels)
+            by_name[column.name] = out[:, 0]
             at += len(column.design_columns)
         if features.derived:
             names = [column.name for column in features.categorical]
@@ -235,7 +242,7 @@ class Encoder:
             numbers.append(array)
             if array.nbytes < _CODE_BYTES * len(array) and not column.log:
                 continue
-            self._encode_number(column, array, scratch)
+            column.encode(array, scratch, self._kernels)
             codes = scratch[:, 0]
             # Rows that were not fitted may have codes that four bytes do not hold.
             if max(-codes.min(initial=0.0), codes.max(initial=0.0)) < -_MISSING_CODE:
@@ -244,19 +251,6 @@ class Encoder:
                     numbers[-1][scratch[:, 1] == 1.0] = _MISSING_CODE
         joint = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
         return Packed(batch.num_rows, tuple(numbers), joint, read_person_hashes(batch))
-
-    def _encode_number(
-        self, column: NumericColumn, array: pa.Array | NDArray[np.int32], out: NDArray[np.float64]
-    ) -> None:
-        """Write the codes, and the indicator if there is one, into the columns of `out`."""
-        if isinstance(array, np.ndarray):  # packed
-            out[:, 0] = array
-            if column.indicator:
-                missing = array == _MISSING_CODE
-                out[:, 1] = missing
-                out[missing, 0] = column.fill
-        else:
-            column.encode(array, out, self._kernels)
 
     def _encode_categories(
         self, batch: pa.RecordBatch, allocate: Callable[[Any, tuple[int], Any], Codes]

@@ -191,8 +191,7 @@ def _coarse_range(labels: Array) -> list[float] | None:
 def _parts(numbers: Mapping[str, Array], labels: Array) -> list[str]:
     """Return columns of which the label is made: as a sum, a difference, a product or a ratio."""
     filled = {name: np.nan_to_num(x) for name, x in [*numbers.items()][:_MOST_NUMBERS]}
-    parts = _explaining(filled, labels)
-    positive = labels > 0
+    parts, positive = _explaining(filled, labels), labels > 0
     logs = {
         name: np.log(x[positive])
         for name, x in filled.items()
@@ -251,15 +250,15 @@ def _design(table: pa.Table, labels: Array, numeric: Sequence[str]) -> dict[str,
         for row in np.argsort(-leverage)[:_SHOWN]
     ]
     first_level = len(features.names) - sum(features.category_sizes)
-    counts = {
-        name: int(np.count_nonzero(design[:, first_level + place]))
-        for place, name in enumerate(features.names[first_level:])
-    }
-    rarest = sorted(counts, key=lambda name: counts[name])[:_SHOWN]
+    counts = np.count_nonzero(design[:, first_level:], axis=0)
+    rarest = [
+        {"level": features.names[first_level + place], "rows": int(counts[place])}
+        for place in np.argsort(counts, kind="stable")[:_SHOWN]
+    ]
     return {
         "r_squared": float(cross @ inverse @ cross) / total if total > 0 else None,
         "design_columns": design.shape[1],
         "rank": int(np.linalg.matrix_rank(gram, tol=1e-10 * float(np.trace(gram)), hermitian=True)),
         "costly_rows": costly,
-        "rare_levels": [{"level": name, "rows": counts[name]} for name in rarest],
+        "rare_levels": rarest,
     }
