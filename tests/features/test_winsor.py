@@ -122,7 +122,10 @@ def test_shares_that_are_asked_for_hold_and_outliers_are_judged_as_they_enter() 
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        *[({"winsor": share}, "`winsor`") for share in (-0.1, 0.5, math.nan, {"income": 2})],
+        *[
+            ({"winsor": share}, "`winsor`")
+            for share in (-0.1, 0.5, math.nan, {"income": 2}, {"income": None})
+        ],
         ({"winsor": {"wage": 0.1}}, "'wage', which is no feature"),
         ({"log": ["wage"]}, "'wage', which is no feature"),
         ({"winsor": {"town": 0.1}}, "'town', which is a category"),

@@ -232,8 +232,6 @@ class BasisSpec:
     columns: int = PAIR_COLUMNS
     """At most so many for all pairs together."""
     own_knots: tuple[tuple[str, int], ...] = ()
-    argument: str = "interactions"
-    """Where the pairs are named."""
 
     @classmethod
     def of(cls, basis: str, interactions: Iterable[str], columns: int) -> BasisSpec:
@@ -279,10 +277,10 @@ def with_basis(
     if not (spec.knots or spec.waves or spec.pairs or spec.all_pairs or spec.own_knots):
         return features
     names = features.columns
-    for name in {name: None for pair in spec.pairs for name in pair if name not in names}:
+    for name in (name for pair in spec.pairs for name in pair if name not in names):
         raise DataError(
-            f"`{spec.argument}` names {name!r}, which is no feature column or a constant one; "
-            "correct it"
+            f"a product names {name!r}, which is no feature column or a constant one; correct "
+            "`interactions` or `formula`"
         )
     requested = [(a, b) if names.index(a) < names.index(b) else (b, a) for a, b in spec.pairs]
     every = list[Pair]()

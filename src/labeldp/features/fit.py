@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from labeldp.data.columns import MOST_COLUMNS, check_breadth
 from labeldp.data.source import Source
@@ -123,14 +124,11 @@ def fit_features(
     else:
         model = Formula.of(formula, source.names)
         source, intercept, log = model.select(source), model.intercept, model.log
-        spec = BasisSpec(
-            0, model.waves, model.pairs, False, interaction_columns, model.knots, "formula"
-        )
+        spec = BasisSpec(0, model.waves, model.pairs, False, interaction_columns, model.knots)
     run_pass = run_pass or LocalEngine(threads=1).run_pass
-    shares = winsor if isinstance(winsor, Mapping) else {OTHERS: winsor}
-    for share in shares.values():
-        if share is not None:
-            end_share(winsor=share)
+    shares: Mapping[str, Any] = winsor if isinstance(winsor, Mapping) else {OTHERS: winsor}
+    for share in () if winsor is None else shares.values():
+        end_share(winsor=share)
     options = _NumberOptions(intercept, indicators, standardise, shares, log)
     kinds = {column.name: column.kind for column in source.columns}
     for option, names in (("winsor", shares.keys() - {OTHERS}), ("log", log)):
