@@ -1,4 +1,4 @@
-"""Typical mistakes in Python: each is one line that names the thing, the cause and the cure."""
+"""Typical mistakes in Python: each is one line that names the thing, the cause and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of one's own: tallies that the package does not know."""
+"""Statistics of one's own: accumulators that the package does not know."""
 
 from __future__ import annotations
 

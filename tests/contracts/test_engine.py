@@ -1,6 +1,6 @@
 """What every engine owes: the bytes of the sums do not depend on where or how rows lie.
 
-What is tallied is no engine's concern: tallies that this file makes up are folded as ours are.
+Engines know no statistics: accumulators that this file defines are run as those of the package are.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def test_a_release_verifies_and_its_features_are_rechecked(either: Home, tmp_pat
 
 
 def from_outside(kind: str) -> Accumulator[Any]:
-    """A tally that the package does not know, of each kind of rows."""
+    """An accumulator that the package does not know, of each kind of rows."""
     return {
         "rows as they come": Levels(("colour", "town")),
         "encoded rows": WeightedGram(FEATURES),

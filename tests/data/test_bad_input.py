@@ -1,4 +1,4 @@
-"""Bad input: one line that names the thing, the cause and the cure. Damaged and hostile files."""
+"""Bad input: one line that names the thing, the cause and the remedy. Damaged and hostile files."""
 
 from __future__ import annotations
 

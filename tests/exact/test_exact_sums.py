@@ -96,9 +96,9 @@ def test_label_accumulators_are_pickled_only_while_they_are_empty() -> None:
     empty.add(features.encode(batch), labels)
     merged = empty.new()
     merged.merge(empty.state())
-    for tally in (empty, merged, ChosenRows(features, np.arange(3), labels=True)):
+    for accumulator in (empty, merged, ChosenRows(features, np.arange(3), labels=True)):
         with pytest.raises(TypeError, match="private"):
-            pickle.dumps(tally)
+            pickle.dumps(accumulator)
 
 
 def test_integer_labels_are_exact() -> None:

@@ -119,18 +119,21 @@ def test_every_moment_is_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many different persons as rows: what a tally holds and sends does not grow with them."""
+    """With as many persons as rows, the accumulator and its state do not grow with them."""
     monkeypatch.setattr(persons, "_ROOM", 256)
     monkeypatch.setattr(persons, "_WAITING", 512)
     data = with_ids(np.arange(ROWS))
     features, _ = prepared(of(data))
-    tally = PersonScan(features)
+    accumulator = PersonScan(features)
     encode, held = Encoder(features), 0
     for _ in range(3):
         for batch in of(data, 256).feature_batches():
-            tally.add(encode(batch))
-            held = max(held, sum(len(marks) for marks, _ in tally._waiting) + len(tally._hashes))
-    marks = tally.state()[-2]
+            accumulator.add(encode(batch))
+            held = max(
+                held,
+                sum(len(marks) for marks, _ in accumulator._waiting) + len(accumulator._hashes),
+            )
+    marks = accumulator.state()[-2]
     assert len(marks) <= 256
     assert held <= 256 + 512 + 256
 
@@ -259,9 +262,9 @@ def test_what_cancels_in_a_length_is_allowed_for() -> None:
     (batch,) = of(data).feature_batches()
     rows = Encoder(features)(batch)
     for place, codes in enumerate(features.integers(rows)):
-        tally, whole = PersonScan(features, weights), PersonScan(features, weights)
-        tally.add(rows.take(slice(place, place + 1)))
-        whole.merge(tally.state())
+        accumulator, whole = PersonScan(features, weights), PersonScan(features, weights)
+        accumulator.add(rows.take(slice(place, place + 1)))
+        whole.merge(accumulator.state())
         square = sum(sum(map(mul, row, map(int, codes))) ** 2 for row in exact(weights.matrix))
         longest = largest_person_norms(whole, pytest.fail, whole.result())
         assert square <= Fraction(longest.length) ** 2

@@ -694,14 +694,14 @@ def test_a_digest_is_that_of_numbers_in_two_limbs_of_32_bits() -> None:
 ])  # fmt: skip
 def test_tables_without_rows_or_with_too_many_are_refused(rows: int, words: str | None) -> None:
     features = ONE_NUMBER
-    tally = grams.GramAccumulator(features)
+    accumulator = grams.GramAccumulator(features)
     if rows:
-        tally.merge(FeatureGram(rows, np.array([[0]]), np.array([[1]], object), (0,)))
+        accumulator.merge(FeatureGram(rows, np.array([[0]]), np.array([[1]], object), (0,)))
     if words is None:
-        assert tally.result().rows == rows
+        assert accumulator.result().rows == rows
         return
     with pytest.raises(DataError) as refusal:
-        tally.result()
+        accumulator.result()
     assert str(refusal.value) == words
 
 

@@ -81,7 +81,7 @@ def test_a_quadratic_form_is_the_product_of_all_its_terms(
     assert np.array_equal(form.gradient(dense[0]), matrix @ dense[0])
 
 
-# --- lengths and pools ---------------------------------------------------------------------------
+# --- lengths and pools ---
 
 
 def weighted(features: FeatureMap, seed: int = 2) -> Weights:
@@ -121,13 +121,13 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
     weights = weighted(features)
     exact = np.square(dense @ weights.matrix.T).sum(axis=1)
     floor = float(np.quantile(exact, 0.2))
-    tally = RowNormScan(features, weights, keep=12, spare=7, floor=floor)
+    accumulator = RowNormScan(features, weights, keep=12, spare=7, floor=floor)
     for part in range(parts):
-        other = tally.new()
+        other = accumulator.new()
         other.add(rows.take(slice(part * ROWS // parts, (part + 1) * ROWS // parts)))
         other.add(rows.take(slice(0, 0)))
-        tally.merge(other.state())
-    seen = tally.result()
+        accumulator.merge(other.state())
+    seen = accumulator.result()
     marks = module._content_hashes(rows)
     first = {int(each): place for place, each in reversed(list(enumerate(marks.tolist())))}
     by_value = sorted(first, key=lambda each: (-exact[first[each]], each))
@@ -157,21 +157,21 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
 def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
     features, rows, dense = prepared(numbers, (3,))
     weights = weighted(features)
-    tally = RowNormScan(features, weights)
-    tally.add(rows)
-    seen = tally.result()
+    accumulator = RowNormScan(features, weights)
+    accumulator.add(rows)
+    seen = accumulator.result()
     exact = np.square(dense @ weights.matrix.T).sum(axis=1).max()
     assert exact * (1 - 1e-14) <= seen.maximum <= exact * (1 + 1e-12)
     assert len(seen.rows) == len(seen.reserve) == 0
     with pytest.raises(DataError, match="no rows"):
-        tally.new().result()
+        accumulator.new().result()
 
 
 def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> None:
     features, _, _ = prepared(2, ())
-    tally = RowNormScan(features, weighted(features), keep=1, floor=1.0)
+    accumulator = RowNormScan(features, weighted(features), keep=1, floor=1.0)
     marks = np.array([2**63, 2**63, 0, 2**64 - 1, 2**63], np.uint64)
-    found = tally._sampling_keys(np.array([2.0, 3.0, 2.0, 2.0, 1.0]), marks)
+    found = accumulator._sampling_keys(np.array([2.0, 3.0, 2.0, 2.0, 1.0]), marks)
     assert found[0] == pytest.approx(1 / math.log(2))
     assert found[1] == pytest.approx(2 / math.log(2))
     assert found[2] == pytest.approx(1 / (53 * math.log(2)))
@@ -277,14 +277,14 @@ def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, 
     features, rows, dense = prepared(numbers, (3, 2))
     rng = np.random.default_rng(4)
     root = rng.normal(size=(features.width, features.width)) * 2.0**-20
-    tally = LeverageScan(features, factor_of(root.T @ root))
+    accumulator = LeverageScan(features, factor_of(root.T @ root))
     for part in range(parts):
-        other = tally.new()
+        other = accumulator.new()
         start, end = part * ROWS // parts, (part + 1) * ROWS // parts
         other.add(rows.take(slice(start, end)), None, start)
         other.add(rows.take(slice(0, 0)), None, end)
-        tally.merge(other.state())
-    found = tally.result()
+        accumulator.merge(other.state())
+    found = accumulator.result()
     exact = np.square(dense @ root.T).sum(axis=1)
     order = sorted(
         range(ROWS),
@@ -297,7 +297,7 @@ def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, 
     )
     assert [row.row for row in found.costliest] == order[:5]
     assert [row.leverage for row in found.costliest] == pytest.approx(exact[order[:5]], rel=1e-9)
-    assert tally._reach == pytest.approx(np.abs(rows.numbers).max(axis=0))
+    assert accumulator._reach == pytest.approx(np.abs(rows.numbers).max(axis=0))
 
 
 @pytest.mark.parametrize(
@@ -324,9 +324,9 @@ def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
 
 def test_a_scan_of_no_rows_has_no_leverage() -> None:
     features, _, _ = prepared(2, ())
-    tally = LeverageScan(features, factor_of(np.eye(features.width)))
+    accumulator = LeverageScan(features, factor_of(np.eye(features.width)))
     with pytest.raises(DataError, match="no rows"):
-        tally.result()
+        accumulator.result()
 
 
 def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
@@ -354,7 +354,7 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
 
 
-# --- what tallies ask for, and take along --------------------------------------------------------
+# --- what accumulators ask for, and take along ---
 
 
 def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None:
@@ -381,14 +381,14 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
     for number, each in enumerate(factors):
         each.cache_key = lambda number=number: ("factor", number)
     leverages = [LeverageScan(features, each) for each in factors]
-    tallies: list[Any] = [*persons, *pools, *leverages, GramAccumulator(features)]
-    keys = [tally.requirements.cache_keys[0] for tally in tallies]
+    accumulators: list[Any] = [*persons, *pools, *leverages, GramAccumulator(features)]
+    keys = [accumulator.requirements.cache_keys[0] for accumulator in accumulators]
     assert len(set(keys)) == len(keys)
-    assert [tally.requirements.cache_keys[0] for tally in tallies] == keys
-    for tally in tallies:
-        assert tally.requirements.columns == features.columns
-        assert tally.requirements.features == replace(features, kept=None)
-    maxima = [tally.requirements.cache_keys[-1] for tally in pools]
+    assert [accumulator.requirements.cache_keys[0] for accumulator in accumulators] == keys
+    for accumulator in accumulators:
+        assert accumulator.requirements.columns == features.columns
+        assert accumulator.requirements.features == replace(features, kept=None)
+    maxima = [accumulator.requirements.cache_keys[-1] for accumulator in pools]
     assert maxima == [keys[5], keys[6], *[keys[5]] * 4]
 
 
@@ -398,12 +398,12 @@ def test_a_new_accumulator_is_empty_and_small() -> None:
     rows = replace(rows, persons=np.arange(ROWS, dtype=np.uint64) << np.uint64(50))
     whole = factor_of(np.eye(features.width) * 2.0**-60)
     weights = weighted(features)
-    for tally in (
+    for accumulator in (
         LeverageScan(features, whole),
         PersonScan(features, weights),
         RowNormScan(features, weights, keep=3),
     ):
-        made: Any = tally
+        made: Any = accumulator
         made.add(rows)
         fresh = made.new()
         assert fresh._form is made._form
@@ -418,8 +418,8 @@ def test_a_new_accumulator_is_empty_and_small() -> None:
         assert repr(fresh.result()) == repr(again(made))
 
 
-def again(tally: Any) -> Any:
+def again(accumulator: Any) -> Any:
     """Its result, by way of what it shares."""
-    whole = tally.new()
-    whole.merge(tally.state())
+    whole = accumulator.new()
+    whole.merge(accumulator.state())
     return whole.result()

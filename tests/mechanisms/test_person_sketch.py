@@ -121,9 +121,9 @@ def test_persons_are_counted_in_the_pass_that_reads_labels(made: Plan) -> None:
 
         @property
         def run_pass(self) -> Any:
-            def run_pass(task: str, _source: Source, /, *tallies: Any) -> Any:
+            def run_pass(task: str, _source: Source, /, *accumulators: Any) -> Any:
                 rows = crowd if task == "label sums" else rest
-                return LocalEngine(1).run_pass(task, rows, *tallies)
+                return LocalEngine(1).run_pass(task, rows, *accumulators)
 
             return run_pass
 

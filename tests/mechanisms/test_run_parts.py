@@ -170,8 +170,8 @@ def test_the_smallest_eigenvalue_is_that_of_features_and_labels_together(made: P
 
 def residual_of(made: Plan) -> ExactLeastSquares:
     rows, features = source(400), made.features
-    tallies = GramAccumulator(features), LabelCrossProducts(features, made.labels)
-    gram, moments = LocalEngine(1).run_pass("sums", rows, *tallies)
+    accumulators = GramAccumulator(features), LabelCrossProducts(features, made.labels)
+    gram, moments = LocalEngine(1).run_pass("sums", rows, *accumulators)
     return ExactLeastSquares(verified_cholesky(gram, features), moments)
 
 
