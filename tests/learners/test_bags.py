@@ -174,28 +174,28 @@ def test_another_source_and_wrong_shapes_are_refused() -> None:
 def test_misses_in_new_units_are_misses_over_their_deviation() -> None:
     std = np.geomspace(0.01, 100, 60)
     bags = noisy_bags(60, 3, 0, std)
-    new, shift, scale = standardise_labels(bags, std, RANGE)
+    new, units = standardise_labels(bags, std, RANGE)
     g = np.random.default_rng(1).normal(size=bags.rows)
     starts = bags.offsets[:-1]
-    misses = bags.labels - np.add.reduceat(bags.weights * (shift + scale * g), starts)
+    misses = bags.labels - np.add.reduceat(bags.weights * (units.shift + units.scale * g), starts)
     energy = np.add.reduceat(bags.weights.astype(float) ** 2, starts)
     found = new.labels - np.add.reduceat(new.weights * g, starts)
-    expected = misses / np.sqrt(std**2 + scale**2 * energy)
+    expected = misses / np.sqrt(std**2 + units.scale**2 * energy)
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
 def test_constant_and_spread_are_found_behind_the_noise() -> None:
     """Every label has variance 1 then; a deviation that is 10 % off would show."""
     std = np.random.default_rng(2).uniform(0.5, 5, 20_000)
-    new, shift, scale = standardise_labels(noisy_bags(20_000, 2, 3, std), std, RANGE)
-    assert shift == pytest.approx(1, abs=0.05)
-    assert scale == pytest.approx(0.5, abs=0.1)
+    new, units = standardise_labels(noisy_bags(20_000, 2, 3, std), std, RANGE)
+    assert units.shift == pytest.approx(1, abs=0.05)
+    assert units.scale == pytest.approx(0.5, abs=0.1)
     assert np.var(new.labels) == pytest.approx(1, abs=5 * np.sqrt(2 / 20_000))
-    wrong, _, _ = standardise_labels(noisy_bags(20_000, 2, 3, 1.1 * std), std, RANGE)
+    wrong, _ = standardise_labels(noisy_bags(20_000, 2, 3, 1.1 * std), std, RANGE)
     assert np.var(wrong.labels) > 1 + 5 * np.sqrt(2 / 20_000)
     # Labels that tell nothing leave the public range to speak.
-    _, shift, scale = standardise_labels(noisy_bags(40, 1, 4, 1e6), np.full(40, 1e6), RANGE)
-    assert (shift, scale) == pytest.approx((1, 6 / np.sqrt(12)), abs=1e-2)
+    _, units = standardise_labels(noisy_bags(40, 1, 4, 1e6), np.full(40, 1e6), RANGE)
+    assert (units.shift, units.scale) == pytest.approx((1, 6 / np.sqrt(12)), abs=1e-2)
 
 
 @pytest.mark.parametrize(("truth", "size"), [(0.7, 300), (1.0, 2000), (3.0, 50)])

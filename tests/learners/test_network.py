@@ -195,7 +195,7 @@ def test_networks_are_stopped_by_the_parts_of_the_others_and_have_mean_0(
     from labeldp.learners.training import train
 
     std = np.full(400, 0.5)
-    bags, _, _ = standardise_labels(noisy_bags(400, 2, 6, std), std, RANGE)
+    bags, _ = standardise_labels(noisy_bags(400, 2, 6, std), std, RANGE)
     options = NetworkOptions(hidden=hidden, epochs=9, learning_rate=0.05, folds=4)
     networks = train(bags, bags.units(scaled=False), options, lambda _: None, in_parts=True)
     assert sorted(np.concatenate([each.held_out for each in networks])) == list(range(400))

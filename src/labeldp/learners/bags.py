@@ -294,7 +294,7 @@ def fit_bags(
         )
     units = bags.units(scaled=options.scale_labels)
     networks = _train(bags, units, options, progress)
-    return _model(bags, options, networks[0].matrices, networks, units.shift, units.scale)
+    return _model(bags, options, networks[0].matrices, networks, units)
 
 
 def _train(
@@ -322,8 +322,7 @@ def _model(
     options: NetworkOptions,
     matrices: tuple[Matrix, ...],
     networks: Sequence[TrainedNetwork],
-    shift: float,
-    scale: float,
+    units: LabelUnits,
 ) -> NetworkModel:
     """Return the model of these matrices; losses are means over the networks."""
     losses = zip(*(network.losses for network in networks), strict=True)
@@ -334,10 +333,10 @@ def _model(
         layers=Layers(bags.category_sizes, matrices),
         features=bags.features,
         input="columns" if was_array else "design" if bags.aggregated else "codes",
-        shift=shift,
-        scale=scale,
-        losses=[scale**2 * float(np.mean(epoch)) for epoch in losses],
-        validation_losses=[scale**2 * float(np.mean(epoch)) for epoch in validation],
+        shift=units.shift,
+        scale=units.scale,
+        losses=[units.scale**2 * float(np.mean(epoch)) for epoch in losses],
+        validation_losses=[units.scale**2 * float(np.mean(epoch)) for epoch in validation],
         best_epoch=max(network.best_epoch for network in networks),
         row_norm=bags.row_norm,
         centre=[0.0] * width if was_array else None,
@@ -360,24 +359,22 @@ def _fit_average(
 
     All labels together judge, each the network that neither learnt from it nor stopped by it.
     """
-    standard, shift, scale = standardise_labels(bags, std, label_range)
-    units = standard.units(scaled=False)
-    networks = _train(standard, units, options, progress, in_parts=True)
+    standard, units = standardise_labels(bags, std, label_range)
+    networks = _train(standard, standard.units(scaled=False), options, progress, in_parts=True)
     held_out = np.concatenate([network.held_out for network in networks])
     outputs = np.concatenate([network.outputs for network in networks])
     share, gain, gain_error = score_held_out(standard.labels[held_out], outputs)
     matrices = average_networks([network.matrices for network in networks], share)
-    model = _model(bags, options, matrices, networks, shift, scale)
     # Per row: as a share of the labels' variance, and in squared label units.
-    r2, r2_error = gain / units.energy, gain_error / units.energy
-    quality = Quality(scale**2 * r2, scale**2 * r2_error, r2, r2_error)
-    return replace(model, share=share, quality=quality)
+    r2, r2_error, variance = gain / units.energy, gain_error / units.energy, units.scale**2
+    quality = Quality(variance * r2, variance * r2_error, r2, r2_error)
+    return replace(_model(bags, options, matrices, networks, units), share=share, quality=quality)
 
 
 def standardise_labels(
     bags: WeightedBags, std: Array, label_range: tuple[float, float]
-) -> tuple[WeightedBags, float, float]:
-    """Return bags for g in which every label counts for what it tells, and shift and scale of f.
+) -> tuple[WeightedBags, LabelUnits]:
+    """Return bags for g in which every label counts for what it tells, and how f follows from g.
 
     Bag j has the label t_j = Σ w f(x) + residuals + noise. With noise of deviation s_j, which is
     public, and a residual variance v per row, its variance is s_j² + v·Σw². Divided by its root,
@@ -414,7 +411,7 @@ def standardise_labels(
         labels=(bags.labels - shift * bags.constants) / spread,
         constants=bags.constants * scale / spread,
     )
-    return standardised, shift, scale
+    return standardised, LabelUnits(shift, scale, standardised.units(scaled=False).energy)
 
 
 def score_held_out(labels: Array, outputs: Array) -> tuple[float, float, float]:
