@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from labeldp import LinearRegressor
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features.feature_map import FeatureMap
@@ -21,7 +23,7 @@ from labeldp.learners.bags import (
     standardise_labels,
 )
 from labeldp.learners.layers import Layers, row_products
-from tests.drawn import draw_release, pay_table
+from tests.drawn import bag_release_of, draw_release, pay_table
 from tests.tables import table as make_table
 
 ROWS = 300
@@ -129,7 +131,7 @@ def test_units_are_the_best_constant_and_what_it_leaves() -> None:
         ({"row": [0, 1, ROWS]}, f"row {ROWS} but the data have only {ROWS} rows"),
         ({"row": [0.0, 1.0, 2.0]}, "whole numbers"),
         ({"weight": [1.0, None, 2.0]}, "'weight' without gaps"),
-        ({"weight": [1.0, math.inf, 2.0]}, "weights holds values that are not finite"),
+        ({"weight": [1.0, math.inf, 2.0]}, "that are not finite"),
     ],
     ids=str,
 )
@@ -137,9 +139,13 @@ def test_wrong_bag_tables(change: dict[str, list[Any]], message: str) -> None:
     good: dict[str, list[Any]] = {"bag": [0, 0, 1], "row": [5, 6, 2], "weight": [1.0, 2.0, 3.0]}
     wrong = [(pa.table(good | change), message)]
     wrong += [(pa.table(good).drop_columns([name]), f"column '{name}'") for name in change]
+    source, members = scan(TABLE, numeric=["score"]), [np.array(each) for each in good.values()]
+    release = bag_release_of(FEATURES, (members[0], members[1], members[2]), np.array([0.0, 1.0]))
     for triples, words in wrong:
         with pytest.raises(InputError, match=words):
-            WeightedBags.from_source(FEATURES, scan(TABLE), triples, [0.0, 1.0])
+            WeightedBags.from_source(FEATURES, source, triples, [0.0, 1.0])
+        with pytest.raises(InputError, match=words):
+            LinearRegressor(penalty=1.0).fit(replace(release, files={"bags": triples}), source)
 
 
 def test_another_source_and_wrong_shapes_are_refused() -> None:

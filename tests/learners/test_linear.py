@@ -104,15 +104,6 @@ def test_without_intercept_the_constant_is_held_at_zero() -> None:
     assert on.intercept_ == 0
 
 
-def test_score_takes_labels_of_any_kind() -> None:
-    polars = pytest.importorskip("polars")
-    model = LinearRegressor().fit(RELEASE)
-    expected = model.score(PAY, PAID)
-    assert expected > 0.8
-    labels = PAY["pay"], PAY.to_pandas()["pay"], polars.from_arrow(PAY)["pay"], PAID.tolist()
-    assert [model.score(PAY, each) for each in labels] == pytest.approx([expected] * 4)
-
-
 # --- releases of every mechanism ---
 
 
@@ -280,7 +271,6 @@ def test_wrong_releases_and_rows(tmp_path: Path) -> None:
     for data, message in (
         (replace(RELEASE, table=RELEASE.table.remove_column(1)), "belong together"),
         (nan, "finite"),
-        (PAY, "requires y"),
         ([RELEASE, 3], "holds something else"),
     ):
         with pytest.raises(InputError, match=message):
@@ -316,16 +306,10 @@ def test_sklearn_checks_network(estimator: Any, check: Callable[[Any], None]) ->
 
 
 def test_pipeline_and_grid() -> None:
-    rng = np.random.default_rng(6)
-    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
-    y = frame.to_numpy() @ [1.0, 2.0, 3.0] + rng.normal(size=60)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler().set_output(transform="pandas"), LinearRegressor()),
-        {"linearregressor__penalty": [0.0, 1.0, 1e6]},
-    ).fit(frame, y)
-    assert search.best_params_["linearregressor__penalty"] < 1e6
-    names = [each.name for each in search.best_estimator_[-1].coefficients_]
-    assert names == ["intercept", "a", "b", "c"]
+    frame = pd.DataFrame(X, columns=["age", "hours", "a", "b", "c"])
+    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), LinearRegressor())
+    names = [each.name for each in pipeline.fit(frame, PAID)[-1].coefficients_]
+    assert names == ["intercept", *frame.columns]
     # Aggregates are iid rows, so cross-validation on them is sound; the constant is a column.
     search = GridSearchCV(LinearRegressor(fit_intercept=False), {"penalty": [0.0, 1e9]})
     assert search.fit(RELEASE.design, RELEASE.labels).best_params_ == {"penalty": 0.0}

@@ -287,13 +287,9 @@ def test_the_command_learns_from_rows(tmp_path: Path) -> None:
 
 def test_what_cannot_be_fitted_is_refused(release: Release) -> None:
     wrong = relabelled(release, release.labels * np.nan)
-    twice = scan(pa.concat_tables([TABLE, TABLE]))
     sums = draw_release(pay_table(), 60, 3)
     for options, data, message in (
-        ({}, (release,), r"fit\(release, table\)"),
-        ({}, (TABLE,), "requires y"),
         ({}, (wrong, SOURCE), "finite"),
-        ({}, (release, twice), "rows but the release was made from"),
         ({}, (sums,), r"f\(Σ w x\) is not Σ w f\(x\)"),
         ({"hidden": (), "shrink": True}, (sums,), "not aggregates"),
         ({"max_norm": 2.0, "shrink": True}, (release, SOURCE), "averages networks"),

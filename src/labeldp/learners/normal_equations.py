@@ -363,6 +363,8 @@ def bag_members(table: pa.Table, bags: int) -> tuple[NDArray[np.int64], NDArray[
     counts = np.bincount(bag, minlength=bags)
     if counts.min() == 0:
         raise InputError(f"bag {int(np.argmin(counts))} has no rows")
+    if not np.isfinite(weight).all():
+        raise InputError("weights holds values that are not finite")
     return bag.astype(np.int64), row.astype(np.int64), weight
 
 
