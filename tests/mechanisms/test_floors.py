@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,17 @@ def test_theorem_2_is_refused_where_its_promise_does_not_hold() -> None:
     least = float(np.linalg.eigvalsh(both.T @ both)[0]) / len(both)
     assert 0.9 < least < 1.05
     plan(rows, min_eigenvalue=0.9, bags=1, **THEOREM2).release(rows)
+
+
+def test_theorem_2_bounds_labels_by_half_their_range() -> None:
+    """Without an intercept labels count from 0, and of a range from −1 to 1.5 one may be 1.5."""
+    asked = {"min_eigenvalue": 0.45, "bags": 1, "intercept": False, **THEOREM2}
+    claim: Any = plan(promised(60_000), **asked).claim
+    assert claim.promise is not None
+    facts = replace(claim.facts, label_range=(-1.0, 1.5))
+    with pytest.raises(InputError, match="count from the middle of their range"):
+        replace(claim, facts=facts)
+    replace(claim, facts=replace(facts, centred=True))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.subsampling import SubsampledBagsProfile
+from labeldp.accounting.subsampling import SubsampledBagsProfile, SubsampledProfile
 from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
@@ -666,14 +665,14 @@ class SampledNoisyWtdLag(Mechanism):
         exact = bagging.account_bags(question, profile)
         if size is not None:
             for name in ("noise_std", "noisy_fraction"):
-                with suppress(PlanError):
-                    exact[f"min_{name}"] = None
+                try:
                     exact[f"min_{name}"] = calibrate(profile, name, *question.budget)
+                except PlanError:
+                    exact[f"min_{name}"] = None
             exact = {"a_priori": exact}
-        if size is not None and chance is not None:
-            gaussian = GaussianProfile(1.0)
-            drawn = SubsampledBagsProfile(gaussian, question.rows, size, question.bags or 1)
-            realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
+            if chance is not None:
+                drawn = SubsampledProfile(GaussianProfile(1.0), chance)
+                realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
         paper = bagging.account_bags(question, theorem)
         return {"accountants": {"paper": paper, "exact": exact | {"realised": realised}}}
 

@@ -104,6 +104,13 @@ class SampledWtdFlagClaim(floors.FloorClaim):
             raise InputError("Theorem 2 and its promise go together; plan again")
         if self.promise is not None:
             self.promise.terms(self.epsilon, self.delta)  # refuses where it does not apply
+            # The theorem's B_Y is half the range: labels count from its middle, if there is an
+            # intercept, else from 0.
+            if self.facts.radius > self.facts.width / 2:
+                raise InputError(
+                    "Theorem 2 needs labels that count from the middle of their range; keep the "
+                    "intercept, or use the accountant exact"
+                )
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
