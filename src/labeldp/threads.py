@@ -22,7 +22,10 @@ def thread_count(wanted: int = 0) -> int:
     Under a limit of address space there are fewer: OpenBLAS reserves memory for each thread that
     computes, and ends the process without an error that could be caught if it gets none.
     """
-    limit, wanted = address_limit_mb(), wanted or _cores()
+    if not wanted:
+        has_affinity = hasattr(os, "sched_getaffinity")  # of a container, fewer than the machine
+        wanted = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    limit = address_limit_mb()
     return wanted if limit is None else max(1, min(wanted, limit // _MB_PER_THREAD))
 
 
@@ -35,12 +38,6 @@ def address_limit_mb() -> int | None:
     limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
     set_ones = [limit for limit in limits if limit != resource.RLIM_INFINITY]
     return min(set_ones) // 10**6 if set_ones else None
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def map_in_order(

@@ -176,7 +176,10 @@ def test_groups_partition_the_categories_and_stay_small(sizes: list[int]) -> Non
     assert sorted(member for group in joint.groups for member in group) == list(range(len(sizes)))
     for group, width in zip(joint.groups, joint.widths, strict=True):
         assert len(group) == 1 or width <= encoder._MOST_CODES
-    many = JointCategoryCodes.of([10] * 300)  # within what the Gram matrix needs
+
+
+def test_many_categories_take_no_more_cells_than_the_gram_matrix_needs() -> None:
+    many = JointCategoryCodes.of([10] * 300)
     assert many.cells <= max(encoder._MOST_CELLS, comb(300, 2) * 10 * 10)
 
 

@@ -89,7 +89,7 @@ def exact(design: Reals, codes: Reals) -> tuple[Fraction, list[Fraction], Fracti
     seed=st.integers(0, 10_000),
     intercept=st.booleans(),
 )
-@settings(max_examples=120)
+@settings(max_examples=70)
 def test_stacked_bags_are_what_each_is_alone(
     kind: str, shape: tuple[int, int], seed: int, intercept: bool
 ) -> None:

@@ -77,7 +77,7 @@ def test_other_errors_are_not_taken_for_it() -> None:
 
 def test_threads_share_what_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each that computes takes room in OpenBLAS, which ends the process where it gets none."""
-    monkeypatch.setattr(pool, "_cores", lambda: 8)
+    monkeypatch.setattr(pool.os, "sched_getaffinity", lambda _: range(8))
     for limit, wanted, threads in ((None, 0, 8), (700, 0, 1), (700, 5, 1), (3100, 0, 3)):
         monkeypatch.setattr(pool, "address_limit_mb", lambda limit=limit: limit)
         assert pool.thread_count(wanted) == threads

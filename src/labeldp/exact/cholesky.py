@@ -268,22 +268,19 @@ def error_bounds(
     if scaled.ndim == 2 and size >= LARGE:
         first, second = _large_distances(scaled, lower, inverse)
     else:
-        reach = np.abs(inverse)
-        # Two products of `size` terms each, and the rounding of S's entries to doubles.
+        reach, one = np.abs(inverse), np.eye(size)
+        # Two products of `size` terms each, and the rounding of S's entries to doubles; then one
+        # product. 1.01: sizes and norms are rounded themselves.
         terms = (2 * size + 6) * (reach @ np.abs(scaled) @ reach.mT)
-        first = _distance_to_identity(inverse @ scaled @ inverse.mT, terms)
-        second = _distance_to_identity(inverse @ lower, (size + 3) * (reach @ np.abs(lower)))
+        first = np.linalg.norm(inverse @ scaled @ inverse.mT - one, axis=(-2, -1))
+        first = first + 1.01 * ROUNDOFF * np.linalg.norm(terms, axis=(-2, -1))
+        terms = (size + 3) * (reach @ np.abs(lower))
+        second = np.linalg.norm(inverse @ lower - one, axis=(-2, -1))
+        second = second + 1.01 * ROUNDOFF * np.linalg.norm(terms, axis=(-2, -1))
+    # 1e-9 covers the rounding of this line. (I+F)⁻¹ is only known to exist, and to be at most
+    # 1/(1−‖F‖) long, where ‖F‖ < 1; half of that leaves room.
     bound = ((1 + first) / (1 - second) ** 2 - 1) * (1 + 1e-9)
     return np.where(second < 0.5, bound, math.inf)
-
-
-def _distance_to_identity(
-    product: NDArray[np.float64], terms: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return ‖product − I‖ in the Frobenius norm plus the rounding of its `terms`."""
-    gap = np.linalg.norm(product - np.eye(product.shape[-1]), axis=(-2, -1))
-    # 1.01: the sizes and the norms are rounded themselves
-    return np.asarray(gap + 1.01 * ROUNDOFF * np.linalg.norm(terms, axis=(-2, -1)))
 
 
 def _large_distances(
