@@ -112,6 +112,8 @@ def sample_rounded(
     """
     step = math.ldexp(1.0, grid)
     bits = words(randomness.labels, len(mean))
+    # The first bit says which half of the law, the other 63 which p < 1/2 within it: so small p
+    # keep their relative precision on both sides.
     upper_half = (bits >> np.uint64(63)).astype(bool)
     tail = (bits & np.uint64(2**63 - 1)).astype(np.float64)  # p·2**64, p < 1/2
     unit = noise.inverse((tail + 0.5) * 2.0**-64)
@@ -125,6 +127,7 @@ def sample_rounded(
     # 1.3/tail (relative to rounding `tail` to a double: 2 ulp more).
     with np.errstate(divide="ignore"):
         unit_error = 1.3 / tail + (_INVERSE_ERROR * np.abs(unit) + 4 * _ULP)
+    # What may be wrong, term by term: the mean, the noise, the scale, and the roundings above.
     error = (
         mean_error
         + high * unit_error
@@ -135,9 +138,8 @@ def sample_rounded(
     cell = np.rint(scaled)
     # the last term of `error` leaves no cell certain that is not an exact double (from 2**49 on)
     certain = np.abs(scaled - cell) + error / step < 0.5
-    for row in np.flatnonzero(~certain):
-        place, word = int(row), int(bits[row])
-        cell[row] = _cell_in_doubt(place, word, unit[row], grid, randomness, exact, noise)
+    for row in np.flatnonzero(~certain).tolist():
+        cell[row] = _cell_in_doubt(row, int(bits[row]), unit[row], grid, randomness, exact, noise)
     # `rint` makes −0.0 of what lies just below 0: its sign would tell more than the cell does.
     return np.asarray(cell * step + 0.0)
 
@@ -243,6 +245,7 @@ def _cell_of(
 
         return uniform.is_below(at_border) is not falling
 
+    # The cell of k is between the borders k − 1/2 and k + 1/2, counted in half cells.
     while is_below(2 * cell - 1):
         cell -= 1
     while not is_below(2 * cell + 1):

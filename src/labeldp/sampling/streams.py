@@ -68,10 +68,14 @@ class Randomness:
         """The streams of one block; those of block 0 are these themselves, as far as they got."""
         if place == 0:
             return self
-        streams = (self.features, self.labels, self.refinement)
-        first, second, third = (_further(stream, place) for stream in streams)
-        made = Randomness(first, second, third, private=self.private)
-        made._process = None
+        streams = []
+        for stream in (self.features, self.labels, self.refinement):
+            state: Any = stream.bit_generator.state
+            words32 = enumerate(state["state"]["keysetup"])  # the key, in words of 32 bits
+            key = sum(int(word) << 32 * number for number, word in words32)
+            streams.append(_stream(key, nonce=place))
+        made = Randomness(*streams, private=self.private)
+        made._process = None  # part of a release that was spent already
         return made
 
     @classmethod
@@ -83,14 +87,13 @@ class Randomness:
     @classmethod
     def experiment(cls, seed: int) -> Randomness:
         """Repeatable streams for tests and experiments: never private."""
-        first, second, third = (_stream(_derived(seed, place)) for place in range(3))
+        first, second, third = (_stream(_key(f"experiment {seed} {place}")) for place in range(3))
         return cls(first, second, third, private=False)
 
 
 def public_stream(seed: str, purpose: str) -> np.random.Generator:
     """A stream that anyone can repeat from a published seed: for what labels do not touch."""
-    digest = hashlib.sha256(f"labeldp public {purpose} {seed}".encode()).digest()
-    return _stream(int.from_bytes(digest, "big"))
+    return _stream(_key(f"public {purpose} {seed}"))
 
 
 def fresh_seed() -> str:
@@ -118,13 +121,6 @@ def _stream(key: int, nonce: int = 0) -> np.random.Generator:
     return np.random.Generator(ChaCha(key=key, counter=nonce << 68, rounds=20))
 
 
-def _further(stream: np.random.Generator, nonce: int) -> np.random.Generator:
-    """The same key with another nonce."""
-    state: Any = stream.bit_generator.state
-    key = sum(int(word) << 32 * place for place, word in enumerate(state["state"]["keysetup"]))
-    return _stream(key, nonce)
-
-
-def _derived(seed: int, place: int) -> int:
-    digest = hashlib.sha256(f"labeldp experiment {seed} {place}".encode()).digest()
-    return int.from_bytes(digest, "big")
+def _key(text: str) -> int:
+    """Return a key that anyone can repeat who knows the text."""
+    return int.from_bytes(hashlib.sha256(f"labeldp {text}".encode()).digest(), "big")
