@@ -162,7 +162,7 @@ def _digest(sums: FeatureGram | LabelMoments) -> str:
 
 
 def exact_times(source: Source, made: Plan, doublings: int) -> tuple[bool, int]:
-    """Whether all sums are those of the table times 2**doublings; bits of the largest limb."""
+    """Whether all sums are those of the table times 2**doublings; bits of the largest 64-bit sum."""
     accumulators = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
     gram, moments = AsIf(0).run_pass("label sums", source, *accumulators)
     far_gram, far_moments = AsIf(doublings).run_pass("label sums", source, *accumulators)
@@ -171,7 +171,7 @@ def exact_times(source: Source, made: Plan, doublings: int) -> tuple[bool, int]:
     same &= bool((far_moments.cross == moments.cross * factor).all())
     same &= far_moments.square == moments.square * factor
     same &= far_gram.rows == gram.rows * factor
-    largest = max(int(abs(limb).max(initial=0)) for limb in (far_gram.low, far_gram.high))
+    largest = int(abs(far_gram.counts).max(initial=0))
     return same, largest.bit_length()
 
 
@@ -224,7 +224,7 @@ def page(records: list[dict[str, Any]]) -> str:
 def _measured(records: list[dict[str, Any]]) -> list[str]:
     lines = [
         "| **measured**: table | design columns | rows, as if | sums exact | one digest in any "
-        "order | largest limb | ε, δ of the plan | gap | verifies | a task sends |",
+        "order | largest 64-bit sum | ε, δ of the plan | gap | verifies | a task sends |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for each in records:

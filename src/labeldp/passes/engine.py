@@ -47,7 +47,7 @@ class Engine(Protocol):
     def progress(self) -> Progress: ...
 
     def apart(self) -> Engine:
-        """Return an engine for another source, so that this one keeps its own rows in memory."""
+        """Return an engine for one pass over another source; this one keeps its rows in memory."""
 
     @property
     def threads(self) -> int:
@@ -77,8 +77,8 @@ class LocalEngine:
             )
 
     def apart(self) -> LocalEngine:
-        """Return the same with a memory of its own."""
-        return replace(self, memory=Memory())
+        """Return the same with a memory of its own, which keeps nothing."""
+        return replace(self, memory=Memory(0))
 
     def run_pass(self, task: str, source: Source, /, *accumulators: Accumulator[Any]) -> Any:
         """Run accumulators over all rows; what is known of rows in memory is not computed again."""
