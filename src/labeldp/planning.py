@@ -267,6 +267,8 @@ class Plan(MechanismPlan, ReprMixin):
         table
             as for `release`.
         """
+        if table.get("label", "") is None:  # not said
+            del table["label"]
         if isinstance(data, Source):
             return as_source(data, **table)
         person = self.claim.person
