@@ -162,7 +162,7 @@ def _digest(sums: FeatureGram | LabelMoments) -> str:
 
 
 def exact_times(source: Source, made: Plan, doublings: int) -> tuple[bool, int]:
-    """Whether all sums are those of the table times 2**doublings; bits of the largest 64-bit sum."""
+    """Whether all sums are those of the table times 2**doublings; bits of the largest of 64."""
     accumulators = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
     gram, moments = AsIf(0).run_pass("label sums", source, *accumulators)
     far_gram, far_moments = AsIf(doublings).run_pass("label sums", source, *accumulators)

@@ -72,6 +72,7 @@ class ExactLeastSquares:
         # val(β̃) = yᵀy − β̃ᵀ(Xᵀy) − β̃ᵀg, exactly
         value = (self._square << (2 * bits)) - int(np.dot(target, trial) + np.dot(gradient, trial))
         unit = Fraction(1, 1 << (2 * bits))
+        # The subtracted term is between 0 and `error`, so val(β̃) itself is the upper end.
         self.square_high = value * unit
         self.square_low = max(Fraction(0), self.square_high - error * unit)
         # √(gᵀ(XᵀX)⁻¹g) in units of 2**-bits; 1.001 is far more than the rounding of the root. The

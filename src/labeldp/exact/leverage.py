@@ -153,6 +153,8 @@ class LeverageScan:
     def result(self, row: RowNumber = int) -> Leverage:
         if not self._largest:
             raise no_rows()
+        # The largest computed value is at most one error below the largest true one, whatever
+        # row has it: both errors are within the same bound.
         largest = -self._largest[0][0] + self._form.generous_rounding_error(self._reach)
         # The factor's error widens the bound; 4 roundings of the operations here.
         maximum = largest / (1 - self._error_bound) * (1 + 4 * ROUNDOFF)

@@ -188,6 +188,7 @@ class PersonScan:
             return 0
         reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
         kernels = kernels_for(self._features.rows)
+        # The bound on the error is added to the square, 2**-50 covers the root and its product.
         squares = self._form(batch, kernels, self._scratch) + self._slack
         lengths = np.sqrt(np.maximum(squares, 0.0)) * (1 + 2.0**-50)
         # Rows beyond the fitted ends, or of a norm of 2 or more, void the bounds above; L of a
@@ -203,6 +204,7 @@ class PersonScan:
         sums = np.concatenate([self._sums, *(some for _, some in self._waiting)])
         self._waiting = []
         hashes, sums = _sum_by_person(hashes, sums)
+        # Whole buckets: of a bucket below the limit every person is known, so it needs no bound.
         if len(hashes) > _ROOM:
             self._limit = min(self._limit, int(_bucket(hashes[_ROOM])))
         near = _bucket(hashes) < self._limit
@@ -224,6 +226,7 @@ class PersonScan:
     def result(self, *_: object) -> PersonSums:
         if not self._rows:
             raise no_rows()
+        # More rows than were planned for might overflow a sum of units.
         sure = not self._too_long and self._rows <= self._features.rows
         unit = math.ldexp(1.0, -self._bits) if sure else math.inf
         largest = self._sums.max(axis=0, initial=0)

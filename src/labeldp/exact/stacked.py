@@ -190,6 +190,7 @@ def independent_in_bags(gram: Integers) -> tuple[Flags, Flags]:
             independent[:, column] = pivot != 0
             row = np.where(independent[:, column, None], rest[:, 0, 1:], np.uint64(0))
             scale = np.where(independent[:, column], pivot, np.uint64(1))
+            # Both factors are below 2**31, so no product exceeds 62 bits, nor their sum 63.
             products = row[:, :, None] * row[:, None, :]
             rest = rest[:, 1:, 1:] * scale[:, None, None]
             rest += square - products
@@ -259,6 +260,7 @@ def fit_bags(stack: StackedBags, codes: Reals) -> BagFits:
     known = 1 - np.where(stack.careful, 0.0, stack.error_bound)
     slope = np.zeros((stack.bags, stack.columns, 1))
     rest = labels = codes[:, :, None]
+    # Any trial β̃ would do for the enclosure; a good one makes it tight.
     for _ in range(_REFINEMENTS):
         slope += whitener.mT @ (white.mT @ rest)
         rest = labels - design @ slope
