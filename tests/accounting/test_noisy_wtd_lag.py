@@ -66,7 +66,7 @@ def test_labels_of_criteo_have_no_useful_epsilon():
     assert epsilon_of(RandomWeightsProfile(256, (0.0, 254.0), 0.1), 1e-5) > 1e4
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     st.floats(0.3, 5), st.floats(-16, -5).map(math.exp), st.sampled_from([0.2, 0.6, 1.0]),
     st.sampled_from([None, 50_000]), st.floats(0.01, 1),

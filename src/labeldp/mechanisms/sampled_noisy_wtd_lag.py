@@ -330,11 +330,11 @@ class SampledNoisyWtdLag(Mechanism):
     Plan (features only)
         1. choose bag size, number of bags and noise                     -> _choose_sizes
         2. draw bags, noisy rows and weights from the seed; with the accountant "exact", draw
-           the weights of a bag again while its μ is above the target    -> draw_weights
-        3. claim the largest μ of the bags, or what every draw keeps     -> _claim
+           the weights of a bag again while its μ is above the target    -> _claim, draw_weights
+        3. claim the largest μ of the bags, or what every draw keeps     -> plan
     Run (one pass for the rows of the bags)
         4. draw the same bags and weights from the seed, with that μ     -> claim.weights
-        5. read the labels of the bags' rows                             -> BagRows.read_labelled
+        5. read the labels of the bags' rows                             -> bags.read_run
         6. publish Σ w·y plus noise, exactly rounded                     -> draw_sums
     """
 
