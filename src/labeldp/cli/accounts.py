@@ -17,6 +17,7 @@ from labeldp.cli.options import (
     option,
     parse_settings,
     settings_option,
+    together,
 )
 from labeldp.cli.output import (
     emit_facts,
@@ -32,8 +33,6 @@ from labeldp.mechanisms.demonstrations import demonstrations
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import COMMON_ACCOUNT_FIELDS, AccountQuestion
 
-_SHAPED, _SAMPLED = "shaped-flag options", "sampled-wtd-flag options"
-_NOISY_BAGS = "sampled-noisy-wtd-lag options"
 _MECHANISMS = (
     "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag, sampled-noisy-wtd-lag, naive-flag or "
     "naive-lag."
@@ -47,23 +46,30 @@ _MECHANISMS = (
 @option("--epsilon", type=float, default=1.0, help="Privacy budget ε (default: 1).")
 @option("--delta", type=float, default=1e-6, help="Privacy budget δ (default: 1e-6).")
 @flag("--no-intercept", "centred", flag_value=False, help="The features span no constant column.")
-@option("--residual-ms", type=float, help="Least residual mean square, as you promise.")
-@option("--bags", type=int, help="Number of aggregates to report ε and δ for (default: most).")
-@option("--bag-size", type=int, help="Size of bags to report ε and δ for (default: least).")
+@option("--residual-ms", type=float, help="Residual mean square that you promise at least.")
+@option("--bags", type=int, help="Report ε and δ of this many aggregates (default: the most).")
+@option("--bag-size", type=int, help="Report ε and δ of this size of bags (default: the least).")
 @option("--features", type=int, help="Number of independent feature columns.")
 @option("--max-leverage", type=float, help="Largest leverage of the features.")
-@option("--residual-share", type=float, group=_SHAPED, help="Share of the budget for the residual.")
-@option("--noise", metavar="LAW", group=_SHAPED, help="gaussian, radial or auto (default).")
-@option("--person-rows", type=int, group="noisy-rows options", help="Most rows a person has.")
-@option(
-    "--leverage-factor", type=float, group=_SAMPLED, help="Leverage in a bag · bag-size/features."
+@together(
+    option("--residual-share", type=float, help="Share of the budget for the residual."),
+    option("--noise", metavar="LAW", help="gaussian, radial or auto (default)."),
+    group="shaped-flag options",
 )
-@option("--feature-bound", type=float, group=_SAMPLED, help="Largest norm of a row of features.")
-@option(
-    "--min-eigenvalue", type=float, group=_SAMPLED, help="Least σ² of [X|y] per row, as promised."
+@option("--person-rows", type=int, group="noisy-rows options", help="Most rows of one person.")
+@together(
+    option(
+        "--leverage-factor", type=float, help="Largest leverage in a bag ÷ (features/bag-size)."
+    ),
+    option("--feature-bound", type=float, help="Largest norm of a row of features."),
+    option("--min-eigenvalue", type=float, help="Least eigenvalue of [X|y]ᵀ[X|y]/rows, promised."),
+    group="sampled-wtd-flag options",
 )
-@option("--noisy-fraction", type=float, group=_NOISY_BAGS, help="Fraction of rows with noise.")
-@option("--noise-std", type=float, group=_NOISY_BAGS, help="Standard deviation of that noise.")
+@together(
+    option("--noisy-fraction", type=float, help="Fraction of rows with noise."),
+    option("--noise-std", type=float, help="Standard deviation of that noise."),
+    group="sampled-noisy-wtd-lag options",
+)
 @settings_option
 @help_all_option
 @json_option

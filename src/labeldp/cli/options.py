@@ -290,7 +290,11 @@ mechanism_options = together(
     ),
     flag("--with-features", group="noisy-rows options", help="Publish the raw features, too."),
     together(
-        option("--min-eigenvalue", type=float, help="Least σ² of [X|y] per row, as promised."),
+        option(
+            "--min-eigenvalue",
+            type=float,
+            help="Least eigenvalue of [X|y]ᵀ[X|y]/rows, promised.",
+        ),
         group="sampled-wtd-flag options",
     ),
     together(
