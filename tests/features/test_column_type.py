@@ -108,7 +108,8 @@ def test_batches_and_order_do_not_matter(batch_rows: int) -> None:
     ("name", "surely", "maybe", "code"),
     [("id", 1, 1, 0), ("userId", 1, 1, 0), ("order_no", 0, 1, 0), ("idle", 0, 0, 0),
      ("paid", 0, 0, 0), ("ZipCode", 0, 0, 1), ("zip_code_2", 0, 0, 1), ("class size", 0, 0, 0),
-     ("Region", 0, 0, 1), ("id_client", 1, 1, 0), ("", 0, 0, 0), ("2020", 0, 0, 0)],
+     ("Region", 0, 0, 1), ("id_client", 1, 1, 0), ("", 0, 0, 0), ("2020", 0, 0, 0),
+     ("E-Mail", 1, 1, 0), ("NationalID", 1, 1, 0), ("width", 0, 0, 0)],
 )  # fmt: skip
 def test_names(name: str, surely: int, maybe: int, code: int) -> None:
     answers = {"id": surely, "like an id": maybe, "code": code}

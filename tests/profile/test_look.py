@@ -19,7 +19,6 @@ import pytest
 from labeldp import look, scan
 from labeldp.data.columns import to_float
 from labeldp.data.labels import LabelParser
-from labeldp.features.column_type import name_hints
 from labeldp.features.fit import fit_features
 from labeldp.profile.page import page
 from tests.console import labeldp as run
@@ -108,15 +107,6 @@ def test_ids_that_repeat_are_protected_together(name: str) -> None:
     assert any(f"`person={name}` protects all rows of one together" in t for t in found["findings"])
     shop = look({"store_id": np.arange(3000) % 20, "x": table["x"]})
     assert "--person" not in shop["options"]
-
-
-@pytest.mark.parametrize(
-    ("name", "is_id"),
-    [("id", True), ("userId", True), ("order_no", True), ("E-Mail", True), ("idle", False),
-     ("width", False), ("paid", False), ("age", False), ("NationalID", True)],
-)  # fmt: skip
-def test_names_of_ids(name: str, is_id: bool) -> None:
-    assert ("like an id" in name_hints(name)) == is_id
 
 
 def test_columns_that_no_model_can_use() -> None:

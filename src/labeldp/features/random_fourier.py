@@ -101,10 +101,10 @@ class RandomFourierFeatures:
 
     def write(self, columns: Columns, codes: ColumnCodes, out: Numbers) -> None:
         """Write the codes of the design columns into an array."""
-        values = [
-            each.shares(codes[each.column]) if each.bends else codes[each.column]
-            for each in self.inputs
-        ]
+        values = []
+        for each in self.inputs:
+            column = codes[each.column]
+            values.append(each.shares(column) if each.bends else column)
         phase = np.empty(len(out), np.uint64)
         for wave, (first, multipliers) in enumerate(self.draws(self.sizes(columns))):
             phase[:] = first
