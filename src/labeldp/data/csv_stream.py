@@ -101,7 +101,31 @@ class LabelSafeRows:
     """Lines that were left out at the end, once it is reached."""
 
     def __post_init__(self) -> None:
-        self._strict, self._lenient, self._unclosed = self._patterns()
+        # Patterns of a row, strict and lenient, and of one in which the quote of a feature is open.
+        # The group of a row is its label, as short as may be. The lenient pattern has text behind
+        # closing quotes, which Arrow takes too.
+        sign, before = re.escape(self.delimiter), self.fields if self.label is None else self.label
+        behind = self.fields - before - 1  # -1 without a label
+
+        def feature(behind_quotes: bytes) -> bytes:
+            quoted = rb'"(?>[^"]++|"")*+"%b(?=%b|$)' % (behind_quotes, sign)
+            return rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
+
+        def row(cell: bytes) -> re.Pattern[bytes]:
+            if self.label is None:
+                return re.compile(rb"(?:%b%b){%d}%b()\Z" % (cell, sign, before - 1, cell))
+            parts = (cell, sign, before, sign, cell, behind)
+            return re.compile(rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts)
+
+        cell, tail = feature(b""), rb'"(?>[^"]++|"")*+\Z'
+        ways = []
+        if before:
+            ways.append(rb"(?:%b%b){0,%d}+%b" % (cell, sign, before - 1, tail))
+        if behind > 0:
+            parts = (cell, sign, before, sign, cell, behind - 1, sign, tail)
+            ways.append(rb"(?:%b%b){%d}[^\n]*?(?:%b%b){0,%d}%b%b" % parts)
+        self._strict, self._lenient = row(cell), row(feature(b"[^%b\n]*+" % sign))
+        self._unclosed = re.compile(b"|".join(ways) or rb"(?!)")
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield blocks; the next one is prepared in a thread while the caller parses one."""
@@ -244,32 +268,3 @@ class LabelSafeRows:
         if not is_one_field:
             label = NO_NUMBER
         return text[: row.start(1)] + label + text[row.end(1) :] + ending
-
-    def _patterns(self) -> tuple[re.Pattern[bytes], re.Pattern[bytes], re.Pattern[bytes]]:
-        """Return patterns of a whole row, strict and lenient, and of one in which a quote is open.
-
-        The group of a row is its label, as short as may be. The lenient pattern has text behind
-        closing quotes, which Arrow takes too. In the last one the quote of a feature is still open.
-        """
-        sign, before = re.escape(self.delimiter), self.fields if self.label is None else self.label
-        behind = self.fields - before - 1  # -1 without a label
-
-        def feature(behind_quotes: bytes) -> bytes:
-            quoted = rb'"(?>[^"]++|"")*+"%b(?=%b|$)' % (behind_quotes, sign)
-            return rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
-
-        def row(cell: bytes) -> re.Pattern[bytes]:
-            if self.label is None:
-                return re.compile(rb"(?:%b%b){%d}%b()\Z" % (cell, sign, before - 1, cell))
-            parts = (cell, sign, before, sign, cell, behind)
-            return re.compile(rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts)
-
-        cell, tail = feature(b""), rb'"(?>[^"]++|"")*+\Z'
-        ways = []
-        if before:
-            ways.append(rb"(?:%b%b){0,%d}+%b" % (cell, sign, before - 1, tail))
-        if behind > 0:
-            parts = (cell, sign, before, sign, cell, behind - 1, sign, tail)
-            ways.append(rb"(?:%b%b){%d}[^\n]*?(?:%b%b){0,%d}%b%b" % parts)
-        unclosed = re.compile(b"|".join(ways) or rb"(?!)")
-        return row(cell), row(feature(b"[^%b\n]*+" % sign)), unclosed
