@@ -37,6 +37,8 @@ from labeldp.accounting.privacy_profile import (
 )
 from labeldp.errors import PlanError, in_range, share
 
+Function = Callable[[float], float]
+
 _ROOT_TOLERANCE = 1e-11
 """Relative, for the root of a quick δ; where only utility depends on it, `_ROUGH_TOLERANCE`."""
 _ROUGH_TOLERANCE = 1e-4
@@ -254,11 +256,7 @@ def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) ->
 
 
 def _root(
-    function: Callable[[float], float],
-    low: float,
-    high: float,
-    start: float,
-    relative: float = _ROOT_TOLERANCE,
+    function: Function, low: float, high: float, start: float, relative: float = _ROOT_TOLERANCE
 ) -> float:
     """Return where a decreasing function changes sign, about; an end if it does not.
 
@@ -279,12 +277,7 @@ def _root(
 
 
 def _brent(
-    function: Callable[[float], float],
-    first: float,
-    second: float,
-    *,
-    absolute: float,
-    relative: float,
+    function: Function, first: float, second: float, *, absolute: float, relative: float
 ) -> float:
     """Return a zero of a function with opposite signs at the two ends."""
     # imported here: it is the only use of scipy.optimize, which costs each command a tenth of a
