@@ -314,7 +314,7 @@ def test_further_rows_are_read_as_the_fitted_ones(tmp_path: Path) -> None:
     ]
     features = fit_features(scan(write(tmp_path / "t.csv", "x;day;iso", rows)))
     assert FeatureMap.from_json(features.to_json()) == features
-    assert features.spelt == {
+    assert features.column_formats == {
         "day": {"decimal": ".", "date_format": "%d/%m/%Y"},
         "x": {"decimal": ",", "date_format": None},
     }
@@ -326,7 +326,7 @@ def test_further_rows_are_read_as_the_fitted_ones(tmp_path: Path) -> None:
 
 def test_further_rows_of_another_unit_are_missing() -> None:
     features = fit_features(scan(csv_of({"x": [f"{k} kg" for k in range(300)]})))
-    assert features.spelt == {"x": {"unit": "kg"}}
+    assert features.column_formats == {"x": {"unit": "kg"}}
     (batch,) = features.batches(csv_of({"x": ["100 lb", "100 lb", "120 kg", "130"]}))
     assert batch.column(0).to_pylist() == [None, None, 120, None]
 

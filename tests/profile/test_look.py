@@ -220,7 +220,8 @@ def test_digits_that_are_days(form: str, tmp_path: Path) -> None:
     epoch = datetime.date(1970, 1, 1)
     read = np.concatenate([to_float(b.column(0), "sold") for b in source.feature_batches()])
     assert read[:4].tolist() == [(day - epoch).days for day in days[:4]]
-    further = scan({"sold": [20200229], "size": [3]}, column_formats=fit_features(source).spelt)
+    formats = fit_features(source).column_formats
+    further = scan({"sold": [20200229], "size": [3]}, column_formats=formats)
     batch = next(further.feature_batches())
     assert to_float(batch.column(0), "sold").tolist() == [18321.0]
     no_days = {"x": [20_210_000 + 37 * k for k in range(60)]}

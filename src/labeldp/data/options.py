@@ -133,7 +133,7 @@ class TextOptions:
     na: tuple[str, ...] | None = None
     date_format: str | None = None
     column_formats: Mapping[str, Mapping[str, Any]] | None = None
-    """How columns were read when features were fitted (`FeatureMap.spelt`); None: they were not."""
+    """`FeatureMap.column_formats`: how columns were read when features were fitted; None before."""
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "encoding", "decimal", "date_format"):

@@ -274,7 +274,7 @@ def scan(
     date_format
         the format of dates (as strptime has it) where it is none that is inferred, as %Y%m%d.
     column_formats
-        how columns were read when features were fitted (`FeatureMap.spelt`).
+        how columns were read when features were fitted (`FeatureMap.column_formats`).
 
     Returns
     -------

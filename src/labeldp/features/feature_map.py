@@ -56,8 +56,9 @@ class FeatureMap:
     categorical: tuple[CategoricalColumn, ...]
     notes: tuple[str, ...] = ()
     kept: tuple[int, ...] | None = None
-    spelt: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
-    """Of columns whose text could be read in other ways: how it was, for further rows."""
+    column_formats: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
+    """How the text of columns that could be read in several ways was read (key `spelt` in JSON):
+    further rows are read likewise."""
     basis: Basis = field(default_factory=Basis)
     """Functions of the columns that join them (theory §12)."""
 
@@ -225,12 +226,13 @@ class FeatureMap:
     def reading(self) -> dict[str, Any]:
         """Keywords of `scan` that read further rows as the fitted ones were read."""
         levels = [level for column in self.categorical for level in column.levels]
-        na = tuple(dict.fromkeys(w for entry in self.spelt.values() for w in entry.get("na", ())))
+        forms = self.column_formats.values()
+        na = tuple(dict.fromkeys(word for form in forms for word in form.get("na", ())))
         return {
             "features": self.columns,
             "categorical": tuple(column.name for column in self.categorical),
             "numeric": tuple(column.name for column in self.numeric),
-            "column_formats": self.spelt,
+            "column_formats": self.column_formats,
             # Texts that mean missing: none where a level is spelt so.
             "na": () if any(level in NULL_WORDS for level in levels) else na or None,
         }
@@ -240,7 +242,7 @@ class FeatureMap:
         if isinstance(rows, Source):
             return rows.feature_batches(self.columns)
         names = self.reading
-        options = TextOptions(column_formats=self.spelt, na=names["na"])
+        options = TextOptions(column_formats=self.column_formats, na=names["na"])
         reader = open_table(rows, options, named=self.columns)
         missing = [name for name in self.columns if name not in reader.stored_schema.names]
         if missing:
@@ -298,7 +300,7 @@ class FeatureMap:
             "categorical": [column.to_json() for column in self.categorical],
             "notes": list(self.notes),
             "kept": None if self.kept is None else list(self.kept),
-            **({"spelt": self.spelt} if self.spelt else {}),
+            **({"spelt": self.column_formats} if self.column_formats else {}),
             **({"basis": basis} if (basis := self.basis.to_json()) else {}),
         }
 
@@ -317,7 +319,7 @@ class FeatureMap:
             tuple(map(NumericColumn.from_json, document["numeric"])),
             tuple(map(CategoricalColumn.from_json, document["categorical"])),
             tuple(document["notes"]),
-            spelt=document.get("spelt", {}),
+            column_formats=document.get("spelt", {}),
             basis=Basis.from_json(document.get("basis", {})),
         )
         try:

@@ -180,8 +180,9 @@ def fit_features(
         raise DataError("every feature column is constant or an id; name columns that vary")
     notes += category_notes
     features = FeatureMap(stats.rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
-    spelt = {n: words for n, words in source.column_formats.items() if n in features.columns}
-    features = with_basis(replace(features, spelt=spelt), spec, source, run_pass, min_count)
+    formats = {n: form for n, form in source.column_formats.items() if n in features.columns}
+    features = replace(features, column_formats=formats)
+    features = with_basis(features, spec, source, run_pass, min_count)
     if features.width > MOST_COLUMNS:
         biggest = sorted(((c.size, c.name) for c in features.categorical), reverse=True)[:3]
         shown = ", ".join(f"{name!r} ({size})" for size, name in biggest) or "the numeric columns"
