@@ -489,7 +489,7 @@ class WtdFlag(Mechanism):
         return {"accountants": answers}
 
 
-# ---- drawing aggregates (steps 6 and 7)
+# ---- drawing aggregates (steps 7 and 8)
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
