@@ -93,26 +93,53 @@ class Account:
 
     def _compose(self, tables: Sequence[Sequence[Entry]]) -> Joint:
         claims = [read_claim(dict(each.document["claim"])) for table in tables for each in table]
-        sizes = [_rows_of_a_person(table) for table in tables for _ in table]
+        sizes = [_rows_of_a_person(debit, table) for table in tables for debit in table]
         return compose_claims(claims, sizes, len(self.caps))
 
 
-def _rows_of_a_person(table: Sequence[Entry]) -> int:
-    """Bound how many rows of a table a person has, by its debits; 1 if none protects persons.
+def _rows_of_a_person(debit: Entry, debits: Sequence[Entry]) -> int:
+    """Bound how many rows of a debit's table a person has; 1 if none of `debits` protects persons.
 
-    A claim counts the rows of its release. Others of the same person may be in other releases of
-    the table: rows that this release left out, all of which may be of one person, unless the ids
-    of all rows were counted.
+    Ids that an earlier debit made known were counted in all rows of the table. Else a debit of the
+    same table tells: a claim counts the rows of its release, and all rows that it left out may be
+    of one person, unless the ids of all rows were counted. Of a table that shares the name alone
+    nothing is known but its size.
     """
-    documents = [debit.document for debit in table]
-    most_rows = max(each.get("table", each["claim"])["rows"] for each in documents)
+    document = debit.document
+    persons = [each for each in debits if "person" in each.document["claim"]]
+    if not persons:
+        return 1
+    if most_rows := document.get("table", {}).get("most_rows"):
+        return int(most_rows)
+    largest = max(_table_rows(each) for each in debits)
     sizes = [1]
-    for document in documents:
-        claim = document["claim"]
-        if "person" in claim:
-            counted = (document.get("persons") or {}).get("most_rows")
-            sizes.append(counted or claim["person"]["rows"] + most_rows - claim["rows"])
+    for other in persons:
+        claim, counted = other.document["claim"], (other.document["persons"] or {}).get("most_rows")
+        if not _is_same_table(debit, other):
+            sizes.append(_table_rows(debit))
+        elif counted:
+            sizes.append(counted + largest - _table_rows(other))
+        else:
+            sizes.append(claim["person"]["rows"] + largest - claim["rows"])
     return max(sizes)
+
+
+def _table_rows(debit: Entry) -> int:
+    """Return the rows of the table; of entries of the first version those of the release."""
+    return int(debit.document.get("table", debit.document["claim"])["rows"])
+
+
+def _is_same_table(one: Entry, other: Entry) -> bool:
+    """Return whether two debits have a column in common, or one was matched to the other.
+
+    Entries of the first version share nothing but the name with others; their table was compared.
+    """
+    first, second = one.document.get("table"), other.document.get("table")
+    if one is other or first is None or second is None:
+        return True
+    linked = {number for number, _ in (*first["same_as"], *second["same_as"])}
+    common = {*first["columns"].values()} & {*second["columns"].values()}
+    return bool(common or {one.number, other.number} & linked)
 
 
 class History:

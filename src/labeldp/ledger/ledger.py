@@ -94,11 +94,15 @@ class Ledger:
             ids = None if persons is None else persons.to_json()
             if ids is not None and ids["digest"] in history.ids:
                 del ids["ids"]  # an earlier debit has the very same
+            # Rows of a person by ids that are known, where single rows are protected.
+            counted = [each.most_rows or 0 for each in table.persons.values() if persons is None]
+            most_rows = {"most_rows": max(counted)} if counted and all(counted) else {}
             document = {
                 "label": source.label,
                 "claim": plan.claim.to_json(),
                 "table": {
                     "rows": table.rows,
+                    **most_rows,
                     # Other columns may be labels of other releases, or copies of this one: they
                     # were compared, but no digest of them is stored.
                     "columns": {n: d for n, d in table.columns.items() if n in set(source.names)},
