@@ -113,8 +113,8 @@ def verify(
     --------
     >>> import labeldp
     >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
-    >>> made = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
-    >>> labeldp.verify(made.release(table, label="income"), table).valid
+    >>> plan = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
+    >>> labeldp.verify(plan.release(table, label="income"), table).valid
     True
     """
     if isinstance(directory, Release):

@@ -109,8 +109,8 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
     --------
     >>> import labeldp
     >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
-    >>> made = labeldp.plan(table, 1, 0, label="income", label_range=(0, 100))
-    >>> two = [made.release(table) for _ in range(2)]
+    >>> plan = labeldp.plan(table, 1, 0, label="income", label_range=(0, 100))
+    >>> two = [plan.release(table) for _ in range(2)]
     >>> len(labeldp.compose(two).claims)
     2
     """

@@ -168,8 +168,8 @@ def forecast(
     Examples
     --------
     >>> import labeldp
-    >>> made = labeldp.forecast(rows=1000, rank=5, bags=105, residual_ms=4.0, added_variance=0)
-    >>> round(made.excess_mean, 4)
+    >>> expected = labeldp.forecast(rows=1000, rank=5, bags=105, residual_ms=4.0, added_variance=0)
+    >>> round(expected.excess_mean, 4)
     0.0505
     """
     positive(rows=rows, rank=rank, bags=bags, residual_ms=residual_ms)
