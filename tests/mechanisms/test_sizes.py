@@ -139,14 +139,14 @@ def test_what_a_run_would_show_and_add() -> None:
     measurement = measured.measurement
     assert measurement is not None
     shown = measurement.lower_bound(100.0, 0.0, 1.0) ** 2
-    assert measured.shown(100_000) == pytest.approx(shown)
+    assert measured.expected_lower_bound(100_000) == pytest.approx(shown)
     assert 0 < shown < 10_000
-    assert measured.added(15_000.0, 100_000) == pytest.approx(15_000.0 - shown)
-    assert measured.added(shown / 2, 100_000) == 0.0
-    assert terms(FloorMode.MEASURED).added(150.0, 1000) == 0.0
-    assert terms(FloorMode.ADDED).added(150.0, 1000) == 150.0
-    assert terms(FloorMode.DECLARED).added(150.0, 1000) == 0.0
-    assert terms(FloorMode.DECLARED).shown(1000) == pytest.approx(100.0)
+    assert measured.expected_added_variance(15_000.0, 100_000) == pytest.approx(15_000.0 - shown)
+    assert measured.expected_added_variance(shown / 2, 100_000) == 0.0
+    assert terms(FloorMode.MEASURED).expected_added_variance(150.0, 1000) == 0.0
+    assert terms(FloorMode.ADDED).expected_added_variance(150.0, 1000) == 150.0
+    assert terms(FloorMode.DECLARED).expected_added_variance(150.0, 1000) == 0.0
+    assert terms(FloorMode.DECLARED).expected_lower_bound(1000) == pytest.approx(100.0)
 
 
 # --- what a survey allows for --------------------------------------------------------------

@@ -294,7 +294,7 @@ class FullStrategy:
             if norms.max(initial=0.0) <= 1 + tolerance:
                 break
             longer = norms > 1.0
-            self._mixture = self._mixture.joined(self._reserve[longer], norms[longer])
+            self._mixture = self._mixture.with_rows(self._reserve[longer], norms[longer])
             self._reserve = self._reserve[~longer]
         # S = K·Kᵀ with K triangular, so that C = K⁻¹R⁻ᵀ is triangular too.
         return np.asarray(solve_triangular(self._root, self._cholesky.inverse, lower=True))
@@ -307,7 +307,7 @@ class FullStrategy:
         chosen = order[norms[order] > 1.0]
         more = _multiply(reserve, self._cholesky.inverse)
         self._reserve = np.concatenate([self._reserve, more])
-        self._mixture = self._mixture.joined(white[chosen], norms[chosen])
+        self._mixture = self._mixture.with_rows(white[chosen], norms[chosen])
 
     def _squared_norms(self, white: Array) -> Array:
         """Return uᵀS⁻¹u of whitened rows."""
@@ -399,7 +399,7 @@ class DiagonalStrategy:
     def add_rows(self, rows: Array, reserve: Array) -> None:  # noqa: ARG002
         norms = np.square(self._coordinates(rows)) @ self._diagonal
         longer = norms > 1.0
-        self._mixture = self._mixture.joined(rows[longer], norms[longer])
+        self._mixture = self._mixture.with_rows(rows[longer], norms[longer])
 
     @property
     def bound(self) -> float:
@@ -473,14 +473,14 @@ class RowMixture:
         """Return these rows alone, with all the weight."""
         return replace(self, rows=self.rows[chosen], weights=self.weights[chosen]).normalized()
 
-    def joined(self, rows: Array, norms: Array) -> RowMixture:
-        """Add rows of squared norm above 1, weighted by how much they exceed .98."""
+    def with_rows(self, rows: Array, norms: Array) -> RowMixture:
+        """Return the mixture with more rows, of squared norm above 1, weighted by their excess."""
         if not len(rows):
             return self
-        excess, kept = norms - 0.98, 1 - _NEW_SHARE
-        weights = np.concatenate([kept * self.weights, _NEW_SHARE * excess / excess.sum()])
+        excess, rest = norms - 0.98, 1 - _NEW_SHARE
+        weights = np.concatenate([rest * self.weights, _NEW_SHARE * excess / excess.sum()])
         together = np.concatenate([self.rows, rows])
-        uniform = kept * self.uniform
+        uniform = rest * self.uniform
         return replace(self, rows=together, weights=weights, uniform=uniform).normalized()
 
     def normalized(self) -> RowMixture:

@@ -171,18 +171,18 @@ class FloorParameters:
     def rank(self) -> int:
         return self.facts.features or 0
 
-    def shown(self, rows: int) -> float:
-        """Return the residual sum of squares that a measurement shows, if the guess is right."""
+    def expected_lower_bound(self, rows: int) -> float:
+        """Return the residual sum of squares that a measurement proves, if the guess is right."""
         residual = self.residual_ms * rows
         if self.measurement is None:
             return residual
         return self.measurement.lower_bound(residual**0.5, 0.0, self.facts.width) ** 2
 
-    def added(self, needed: float, rows: int) -> float:
-        """Return the variance that a run would add to reach a floor."""
+    def expected_added_variance(self, needed: float, rows: int) -> float:
+        """Return the variance that a run adds to reach a floor, if the guess is right."""
         if self.mode is FloorMode.ADDED:
             return needed
-        return max(0.0, needed - self.shown(rows)) if self.mode.adds else 0.0
+        return max(0.0, needed - self.expected_lower_bound(rows)) if self.mode.adds else 0.0
 
 
 def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:

@@ -208,9 +208,9 @@ def choose_bag_size(
         if options.over_draw:
             profile = SubsampledBagsProfile(profile, table.rows, size, bags)
         needed = calibrate(profile, "floor", floor.epsilon, floor.delta, certified=False)
-        if not floor.mode.adds and floor.shown(size) < needed:
+        if not floor.mode.adds and floor.expected_lower_bound(size) < needed:
             return math.inf  # such bags are not private
-        noise = floor.residual_ms + floor.added(needed, size) / size
+        noise = floor.residual_ms + floor.expected_added_variance(needed, size) / size
         return floor.residual_ms + noise * mean_excess(rank, bags)
 
     most = table.rows // (options.bags or rank + 2)
@@ -400,7 +400,7 @@ class SampledWtdFlag(Mechanism):
             rank=rank,
             bags=bags,
             residual_ms=parameters.residual_ms,
-            added_variance=parameters.added(floor, size),
+            added_variance=parameters.expected_added_variance(floor, size),
             residual_source="stated" if options.residual_ms else options.residual_source,
         )
         claim = replace(claim, floor=floor)

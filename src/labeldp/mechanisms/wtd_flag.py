@@ -172,7 +172,7 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: boo
     if not floor.mode.adds:
         # Without added noise the residual, as it is guessed, must carry all aggregates. Measuring
         # loses a quantile to the bound and may lose it once more to chance.
-        residual_ss = floor.shown(facts.rows)
+        residual_ss = floor.expected_lower_bound(facts.rows)
         if floor.measurement is not None:
             residual_ss = floor.measurement.lower_bound(residual_ss**0.5, 0.0, facts.width) ** 2
         allowed = 0
@@ -191,7 +191,7 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: boo
 
     def expected_error(bags: int) -> float:
         needed = needed_floor(floor, bags, certified=False)  # only the chosen one is certified
-        noise = floor.added(needed, facts.rows) / facts.rows
+        noise = floor.expected_added_variance(needed, facts.rows) / facts.rows
         return floor.residual_ms + (floor.residual_ms + noise) * mean_excess(rank, bags)
 
     bags = min(most, 8 * (rank + 1))
@@ -305,7 +305,7 @@ class WtdFlag(Mechanism):
             rank=rank,
             bags=bags,
             residual_ms=parameters.residual_ms,
-            added_variance=parameters.added(floor, facts.rows),
+            added_variance=parameters.expected_added_variance(floor, facts.rows),
             residual_source="stated" if options.residual_ms else options.residual_source,
         )
         return self.make_plan(design, claim, expected)
