@@ -186,15 +186,15 @@ class Source:
         return self.reader.count_rows() - rows if self.drop_missing_labels else None
 
     def state(self) -> tuple[FileState, ...] | None:
-        """To see later whether the files are still the same; None: they may change unseen."""
+        """Return what tells whether the files are still the same; None if nothing would."""
         return state_of(self.reader.paths)
 
     def parts(self) -> tuple[Source, ...]:
-        """The same table in pieces, in order, that can be read at the same time."""
+        """Return the table in pieces, in order, that can be read at the same time."""
         return tuple(replace(self, reader=reader) for reader in self.reader.units())
 
     def stored(self) -> Source:
-        """Every row and every column but the label, as they are stored: all of them features."""
+        """Return every row and column but the label, as they are stored, all of them features."""
         reader = self.reader.stored()
         return replace(
             self,
@@ -436,7 +436,7 @@ def as_source(data: Any, **keywords: Any) -> Source:
 
 
 def _suitable_rows(columns: int, rows: int | None) -> int:
-    """Rows of a batch: threads hand over to each other at its ends, which many rows make rare.
+    """Return the rows of a batch: many, because threads wait for each other at its ends.
 
     Fewer where rows are wide, so that a batch takes some ten MiB, or where a table is so
     small that threads would have no batch each.

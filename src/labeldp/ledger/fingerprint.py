@@ -266,7 +266,7 @@ def _hex_digest(key: bytes, content: str) -> str:
 
 
 def _words(values: pa.Array) -> Words:
-    """The word of every value: a number's by its value, that of anything else by its text."""
+    """Return a 64-bit word of every value: of a number by its value, else by its text."""
     kind = values.type
     if pa.types.is_duration(kind):
         values, kind = values.cast(pa.int64()), pa.int64()
@@ -287,7 +287,7 @@ def _number_words(values: NDArray[Any]) -> Words:
 
 
 def _text_words(texts: pa.Array) -> Words:
-    """Of a text that is a number the number's word, of one that means missing that of no value."""
+    """Return words of texts: a number's for one that is a number, `_MISSING` for a missing one."""
     texts = pc.if_else(texts.is_null(), arrow_words([""], texts.type)[0], texts)
     texts = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
     texts = pc.replace_substring_regex(texts, _WHOLE_SECONDS, r"\1 \2")
@@ -331,7 +331,7 @@ def digests_v1(source: Source, key: bytes) -> tuple[set[tuple[str, str]], str | 
 
 
 def _words_v1(column: pa.Array) -> Words:
-    """The bits of numbers, also of those that are texts; of other texts a hash."""
+    """Return the bits of numbers, also of those that are texts, and hashes of other texts."""
     kind = column.type
     if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False) + 0.0

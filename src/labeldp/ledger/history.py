@@ -270,7 +270,7 @@ class History:
     def check_ids(
         self, matches: Mapping[int, Match], persons: PersonIds, digest_v1: str | None
     ) -> None:
-        """The ids of one table are of the same persons in all releases, or nothing adds up."""
+        """Refuse ids that are not those of the table's other releases: costs could not be added."""
         sure = {number: match.reason for number, match in matches.items() if match.sure}
         numbers = self._whole_tables(sure, by_name=False)
         for debit in self.debits:

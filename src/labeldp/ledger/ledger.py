@@ -48,13 +48,13 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, *, epsilon: float, delta: float = 1e-6) -> Ledger:
-        """A new ledger, where every table may cost (ε, δ) unless `limit` says otherwise."""
+        """Create a ledger in which every table may cost (ε, δ) unless `limit` says otherwise."""
         cap = Cap(to_float("epsilon", epsilon), to_float("delta", delta))
         chain.create(to_path("path", path), {"ledger": secrets.token_hex(8), **vars(cap)})
         return cls(path)
 
     def limit(self, dataset: str, *, epsilon: float, delta: float = 1e-6) -> None:
-        """Another cap for one table; what was spent stays spent."""
+        """Set another cap for one table; what was spent stays spent."""
         _check_name(dataset)
         cap = Cap(to_float("epsilon", epsilon), to_float("delta", delta))
         with chain.writing(self.path) as writer:
@@ -180,7 +180,7 @@ class Debit:
     releases: int
 
     def to_json(self) -> dict[str, Any]:
-        """What the certificate says: the entry, and all that is spent on the table after it."""
+        """Return what the certificate says: the entry, and all that the table has cost with it."""
         return {
             "ledger": self.name,
             "entry": self.entry.number,
@@ -190,7 +190,7 @@ class Debit:
         }
 
     def done(self, seal: str) -> None:
-        """The release is there."""
+        """Note that the release was published."""
         self._end("done", {"seal": seal})
 
     def __enter__(self) -> Debit:

@@ -30,7 +30,7 @@ _ROUNDING = 1e-6
 
 
 def check_numbers(release: Release) -> Iterator[str]:
-    """Whether aggregates are numbers."""
+    """Yield a problem if some aggregates are not finite numbers."""
     for design, labels in release.chunks():
         if not (np.isfinite(design).all() and np.isfinite(labels).all()):
             yield f"{AGGREGATES} has values that are not numbers"
@@ -38,7 +38,7 @@ def check_numbers(release: Release) -> Iterator[str]:
 
 
 def check_grid(release: Release, grid: int) -> Iterator[str]:
-    """Whether aggregate labels stand on the public grid, and the certificate says which."""
+    """Yield where aggregate labels are off the public grid, or the certificate names another."""
     if release.certificate["numerics"]["grid_exponent"] != grid:
         yield f"certificate: the grid exponent should be {grid}"
     for labels in release.label_chunks():
@@ -54,7 +54,7 @@ def check_grid(release: Release, grid: int) -> Iterator[str]:
 def check_label_exponent(
     label_range: tuple[float, float], centred: bool, exponent: int
 ) -> Iterator[str]:
-    """Whether labels were rounded to the grid that their range decides."""
+    """Yield a problem if labels were not rounded to the grid that follows from their range."""
     low, high = label_range
     reach = high - low if centred else 2 * max(abs(low), abs(high))
     # the range was widened by up to a step of the label grid
@@ -65,7 +65,7 @@ def check_label_exponent(
 
 
 def other_table(release: Release, gram: FeatureGram) -> str | None:
-    """What says that a table is not the one released, if something does: its rows or its sums."""
+    """Return why a table is not the one released (its rows or its feature sums), else None."""
     certificate = release.certificate
     if gram.rows != certificate["rows"]:
         return f"the table has {gram.rows} rows, the certificate says {certificate['rows']}"
@@ -82,7 +82,7 @@ on a grid of 2**-10 deviations, and (2**-20)**(3/2) is above 1e-12."""
 
 
 def check_reach(release: Release, most: float) -> Iterator[str]:
-    """Whether labels are no larger than weighted sums of labels in their range can be.
+    """Yield a problem if labels are larger than weighted sums of labels in their range can be.
 
     Each is normal about 0 with a variance of `most` at most, and a compact release has the same
     sum of squares.
@@ -93,10 +93,11 @@ def check_reach(release: Release, most: float) -> Iterator[str]:
 
 
 def check_scatter(release: Release, floor: float) -> Iterator[str]:
-    """Whether labels vary about their fit as the floor, their variance given features, demands.
+    """Yield a problem if labels vary less about their fit than the floor demands.
 
-    The residual sum of squares of the fit is that variance times χ² with bags − columns
-    degrees of freedom (theory §5), or more if the labels' means do not lie on one fit. Any other
+    The floor is their variance given features. The residual sum of squares of the fit is that
+    variance times χ² with bags − columns degrees of freedom (theory §5), or more if the labels'
+    means do not lie on one fit. Any other
     slope only adds to it, so rounding in the normal equations cannot raise a false alarm.
     Features count in their integer codes: squares of 1e200 or 1e-200 are no doubles.
     """
@@ -127,7 +128,7 @@ def check_scatter(release: Release, floor: float) -> Iterator[str]:
 
 
 def check_design(release: Release, factor: VerifiedCholesky) -> Iterator[str]:
-    """Whether aggregates weigh all rows of the table with independent normals."""
+    """Yield a problem if aggregates are not sums of the table's rows with normal weights."""
     units, whitener = release.features.kept_scales, factor.whitener.T
     parts = (design / units @ whitener for design, _ in release.chunks())
     compact = release.certificate["form"] == "compact"
@@ -137,7 +138,7 @@ def check_design(release: Release, factor: VerifiedCholesky) -> Iterator[str]:
 
 
 def improbable(squares: Reals, freedom: Reals | float) -> bool:
-    """Whether one of several χ² is further from its middle than chance has it."""
+    """Return whether one of several χ² numbers is in a tail of less than `_CHANCE` in all."""
     if not len(squares):
         return False
     tails = np.minimum(chdtr(freedom, squares), chdtrc(freedom, squares))
@@ -145,7 +146,7 @@ def improbable(squares: Reals, freedom: Reals | float) -> bool:
 
 
 def _fits(parts: Iterator[Reals]) -> bool:
-    """Whether these are independent standard normals, looked at a part at a time."""
+    """Return whether these rows pass as independent standard normals; they come in parts."""
     count, total, gram = 0, np.zeros(1), np.zeros((1, 1))
     for part in parts:
         if improbable((part**2).sum(axis=1), part.shape[1]):
@@ -164,7 +165,7 @@ def _fits(parts: Iterator[Reals]) -> bool:
 
 
 def _triangle_fits(rows: Reals, bags: int) -> bool:
-    """The same of the triangle that stands in a compact release, above a row of zeros."""
+    """Return whether the triangle of a compact release, above a row of zeros, follows its law."""
     triangle, last = rows[:-1], rows[-1]
     below = np.abs(np.tril(triangle, -1)).max(initial=0.0)
     if last.any() or below > _ROUNDING * np.abs(triangle).max(initial=0.0):
@@ -173,7 +174,10 @@ def _triangle_fits(rows: Reals, bags: int) -> bool:
 
 
 def _entries_fit(triangle: Reals, bags: int) -> bool:
-    """Bartlett's law of the factor of a Wishart matrix: each entry, those above, and all."""
+    """Return whether a factor of a Wishart matrix passes for one by Bartlett's law.
+
+    Tested are each entry, the sum of those above the diagonal, and the sum of all.
+    """
     rank = len(triangle)
     diagonal, above = np.diag(triangle) ** 2, triangle[np.triu_indices(rank, 1)] ** 2
     sums = np.array([above.sum(), above.sum() + diagonal.sum()])
@@ -187,7 +191,7 @@ def _entries_fit(triangle: Reals, bags: int) -> bool:
 
 
 def bag_squares(design: Reals, sums: Reals, ranks: NDArray[np.int64]) -> tuple[Reals, Reals]:
-    """χ² of each bag's sum of rows with normal weights, and how far the sum is from their span.
+    """Return χ² of each bag's sum of rows with normal weights, and its distance from their span.
 
     `design` holds bags × rows × columns. z = Dᵀg lies in the span of D's rows, and zᵀ(DᵀD)⁺z is
     χ² with as many degrees of freedom as D has rank.

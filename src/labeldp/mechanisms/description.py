@@ -91,7 +91,7 @@ class Note(str):
 
 
 def left_out_words(left_out: int, rows: int) -> str:
-    """How many rows are left out, of those and the `rows` that have a label."""
+    """Return how many rows are left out, of those and the `rows` that have a label, in words."""
     total = left_out + rows
     share = left_out / total
     return f"{left_out:,} of {total:,} ({share:.1%}) left out; who lacks a label becomes visible"

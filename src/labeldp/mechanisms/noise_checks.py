@@ -110,14 +110,14 @@ class NoisyLabels:
         return self.first[0] - cells, cells - self.first[1]
 
     def outside(self) -> tuple[Reals, Reals]:
-        """The least and largest probability of a label below, above and outside the range."""
+        """Return least and largest probabilities of a label below, above and outside the range."""
         tail, gaps = self.law.tail, self.gaps
         near, far = tail(gaps), tail(gaps + self.width)
         middle = 2 * tail((gaps.sum() + self.width) / 2)
         return np.append(far, middle), np.append(near, (near + far[::-1]).max())
 
     def survival(self, side: int, steps: Reals) -> tuple[Reals, Reals]:
-        """Bounds of P[at least so many steps beyond the first cell | outside at this end]."""
+        """Return bounds of P[so many steps or more beyond the first cell | outside at this end]."""
         tail, distance, near = self.law.tail, steps * self.step, self.gaps[side]
         if self.law.memoryless:
             both = np.exp(-distance)
@@ -129,7 +129,7 @@ class NoisyLabels:
 
 
 def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
-    """Where labels contradict their law; `labels` are on the grid and come in parts."""
+    """Yield where labels contradict their law; `labels` are on the grid and come in parts."""
     totals, stretches = _Totals(noisy), max(1, math.ceil(rows / _STRETCH))
     problems: set[str] = set()
     for part in _stretches(labels):
@@ -187,7 +187,7 @@ def check_noise_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -
 
 
 def untested_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
-    """What `check_noise` could not see in these labels."""
+    """Yield what `check_noise` could not see in these labels."""
     least = noisy.outside()[0][-1]
     if bdtr(0, rows, least) >= CHANCE:
         yield (
@@ -320,7 +320,7 @@ def _repeats(law: NoiseLaw, scale: float, grid: int, labels: Reals, chance: floa
 
 
 def _order(noisy: NoisyLabels, labels: Reals, chance: float) -> Iterator[str]:
-    """Where distances from the range depend on those of rows before them."""
+    """Yield a problem if distances from the range depend on those of earlier rows."""
     rows = len(labels)
     centred, inexact, outside = np.zeros(rows), 0.0, np.zeros(rows, bool)
     everywhere = np.arange(0.0, 12.0, 1 / 64) / noisy.step
@@ -348,20 +348,20 @@ def _order(noisy: NoisyLabels, labels: Reals, chance: float) -> Iterator[str]:
 
 
 def _correlation(first: Reals, second: Reals) -> Reals:
-    """Sums of products of numbers that are 1, 2, … rows apart."""
+    """Return sums of products of numbers that are 1, 2, … rows apart."""
     length = 1 << (2 * len(first)).bit_length()
     product = np.conj(np.fft.rfft(first, length)) * np.fft.rfft(second, length)
     return np.asarray(np.fft.irfft(product, length)[1 : max(1, len(first))])
 
 
 def _spectrum(labels: Reals, grid: int) -> NDArray[np.int64]:
-    """How many labels are in each cell, with cells counted modulo the number of frequencies."""
+    """Return how many labels are in each cell, counted modulo the number of frequencies."""
     cells = np.nan_to_num(np.mod(np.ldexp(labels, -grid), _FREQUENCIES)).astype(np.int64)
     return np.bincount(cells, minlength=_FREQUENCIES)
 
 
 def _frequencies(law: NoiseLaw, step: float, spectrum: NDArray[np.int64]) -> Iterator[str]:
-    """Where a frequency is stronger than noise leaves it; `step` in scales."""
+    """Yield a problem if a frequency is stronger than noise leaves it; `step` in scales."""
     rows = int(spectrum.sum())
     found = np.abs(np.fft.rfft(spectrum))[1:] / max(1, rows)
     places = np.arange(1.0, len(found) + 1, dtype=np.float64)
@@ -372,17 +372,17 @@ def _frequencies(law: NoiseLaw, step: float, spectrum: NDArray[np.int64]) -> Ite
 
 
 def _stretches(parts: Iterable[Reals]) -> Iterator[Reals]:
-    """The same labels in longer parts."""
-    held: list[Reals] = []
+    """Yield the same labels in longer parts."""
+    waiting: list[Reals] = []
     for part in parts:
-        held.append(part)
-        if sum(map(len, held)) >= _STRETCH:
-            yield np.concatenate(held)
-            held = []
-    if held:
-        yield np.concatenate(held)
+        waiting.append(part)
+        if sum(map(len, waiting)) >= _STRETCH:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def _at_least(count: NDArray[np.int64], rows: NDArray[np.int64] | int, chance: Reals) -> Reals:
-    """P[binomial ≥ count]."""
+    """Return P[binomial ≥ count]."""
     return np.where(count > 0, bdtrc(np.maximum(count, 1) - 1, rows, chance), 1.0)

@@ -175,13 +175,13 @@ class NoiseClaim(Claim):
         }
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
-        """In label units; it holds whatever the labels are."""
+        """Return the error in label units; it holds whatever the labels are."""
         mean, low, _, high = (math.sqrt(each / self.rows) for each in self.excess_spread)
         basis = "the noise alone, whatever the labels are"
         return AddedError(mean, low, high, mean / self.width, None, basis)
 
     def forecast(self, residual_ms: float, residual_source: str) -> Forecast:
-        """What noise adds holds whatever the labels are; a residual only gives it a scale."""
+        """Return the forecast: what noise adds, whatever the labels are, beside a residual."""
         added = Spread(*(each / self.rows for each in self.excess_spread))
         return Forecast.of(
             Spread(*(each / residual_ms for each in added)),

@@ -92,7 +92,7 @@ LAPLACE = NoiseLaw(lambda p: np.log(2.0 * p), lambda x: x.exp() / 2)
 
 
 def grid_for(scale: float) -> int:
-    """The public grid for numbers of this scale: the exponent e of the step 2**e."""
+    """Return the public grid for numbers of this scale: the exponent e of the step 2**e."""
     return math.floor(math.log2(scale)) - FINENESS
 
 
@@ -105,7 +105,7 @@ def sample_rounded(
     exact: Exact,
     noise: NoiseLaw = NORMAL,
 ) -> Reals:
-    """round(mean + scale·noise) to multiples of 2**grid, one independent draw per mean.
+    """Return round(mean + scale·noise) to multiples of 2**grid, one independent draw per mean.
 
     `mean` ± `mean_error` and `scale` = (low, high), one pair for all or one for each, enclose the
     exact values that `exact` gives to any precision.
@@ -145,7 +145,7 @@ def sample_rounded(
 
 
 def sample_rounded_chi(freedom: int, grid: int, randomness: Randomness, exact: Exact) -> float:
-    """round(std·χ) to a multiple of 2**grid, χ² with `freedom` degrees: one draw, settled exactly.
+    """Return round(std·χ) to a multiple of 2**grid; χ² has `freedom` degrees. One exact draw.
 
     `exact` gives std to any precision; its mean is not used.
     """
@@ -173,22 +173,22 @@ def sample_rounded_chi(freedom: int, grid: int, randomness: Randomness, exact: E
 def sample_rounded_radial(
     mean: Reals, mean_error: Reals, scale: float, grid: int, randomness: Randomness, exact: Exact
 ) -> Reals:
-    """round(mean + scale·x) to multiples of 2**grid, x of density ∝ e^{−‖x‖}, one number per mean.
+    """Return round(mean + scale·x) to multiples of 2**grid, one number per mean.
 
-    x is a uniform direction times a radius of the law Gamma(d), and so is χ·N(0, I) with d+1
-    degrees of freedom for χ: the norm of N(0, I) has d, and χ_d·χ_{d+1} is Gamma(d) by the
-    duplication formula of the gamma function. Given χ, which nobody sees, the numbers are
-    independent normals; those in doubt get more bits of the same χ.
+    The vector x has the density ∝ e^{−‖x‖}: it is a uniform direction times a radius of the law
+    Gamma(d). So is χ·N(0, I) with d+1 degrees of freedom for χ: the norm of N(0, I) has d, and
+    χ_d·χ_{d+1} is Gamma(d) by the duplication formula of the gamma function. Given χ, which nobody
+    sees, the numbers are independent normals; those in doubt get more bits of the same χ.
     """
-    stretch = _ChiScale(len(mean) + 1, randomness)
+    chi = _ChiScale(len(mean) + 1, randomness)
 
-    def stretched(row: int, precision: int) -> tuple[Any, Any]:
+    def exact_given_chi(row: int, precision: int) -> tuple[Any, Any]:
         centre, unit = exact(row, precision)
-        return centre, unit * stretch.ball(precision)
+        return centre, unit * chi.ball(precision)
 
-    low, high = stretch.bounds()
+    low, high = chi.bounds()
     return sample_rounded(
-        mean, mean_error, (scale * low, scale * high), grid, randomness, stretched, NORMAL
+        mean, mean_error, (scale * low, scale * high), grid, randomness, exact_given_chi, NORMAL
     )
 
 
@@ -255,7 +255,7 @@ def _cell_of(
 
 @contextmanager
 def _precision(bits: int) -> Iterator[None]:
-    """Ball arithmetic with this many bits inside the block."""
+    """Compute with balls of this many bits inside the block."""
     from flint import ctx
 
     with _ARB_LOCK:
@@ -274,7 +274,7 @@ class _LazyUniform:
         self.tail, self.length, self._randomness = word, 64, randomness
 
     def is_below(self, border: Callable[[int], Any]) -> bool:
-        """Whether p is below a number, of which `border` gives a ball with so many bits."""
+        """Return whether p is below a number; `border` gives a ball of it with so many bits."""
         from flint import arb
 
         while self.length <= _MOST_BITS:
@@ -292,7 +292,7 @@ class _LazyUniform:
 
 
 def _chi_distribution(freedom: int, x: Any) -> Any:
-    """P[χ ≤ x] as a ball: the incomplete gamma function, or its integral where that is too hard.
+    """Return P[χ ≤ x] as a ball: the incomplete gamma function, or its integral if too slow.
 
     The series cancels more digits the more degrees there are and gets that many more. The
     integral starts where 2^−1020 at most lies below, beyond every bit that is ever drawn: by
@@ -315,7 +315,7 @@ def _chi_distribution(freedom: int, x: Any) -> Any:
 
 
 def _log_density(power: int, z: Any) -> Any:
-    """power·log z − z²/2 of every complex z in a ball, by its tangent and its curvature.
+    """Return power·log z − z²/2 of every complex z in a ball, by its tangent and its curvature.
 
     Over a wide ball the two large terms would not cancel, and the integral would need √ν times as
     many pieces.
@@ -342,13 +342,13 @@ class _ChiScale:
         self._settle()
 
     def bounds(self) -> tuple[float, float]:
-        """Doubles that enclose it, with room for a product."""
+        """Return doubles that enclose χ, with room for a product."""
         with _precision(_FIRST_PRECISION):
             low, high = self._ball.lower(), self._ball.upper()
             return float(low) * (1 - 4 * _ULP), float(high) * (1 + 4 * _ULP)
 
     def ball(self, precision: int) -> Any:
-        """A ball that contains it, from as many bits of each uniform as the precision has."""
+        """Return a ball that contains χ, from as many bits of each uniform as the precision has."""
         while self._length < precision:
             self._extend()
             self._settle()

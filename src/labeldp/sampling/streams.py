@@ -56,7 +56,7 @@ class Randomness:
         raise TypeError("a generator holds its key and must not be copied to another process")
 
     def spend(self) -> None:
-        """Mark it as used; refuse a second use, or one in a forked process."""
+        """Mark the streams as used; refuse a second use, or one in a forked process."""
         if self._process != os.getpid():
             raise InputError(
                 "this Randomness was used before or comes from another process; "
@@ -65,7 +65,7 @@ class Randomness:
         self._process = None
 
     def block(self, place: int) -> Randomness:
-        """The streams of one block; those of block 0 are these themselves, as far as they got."""
+        """Return the streams of one block; block 0 goes on with these streams themselves."""
         if place == 0:
             return self
         streams = []
@@ -74,40 +74,40 @@ class Randomness:
             words32 = enumerate(state["state"]["keysetup"])  # the key, in words of 32 bits
             key = sum(int(word) << 32 * number for number, word in words32)
             streams.append(_stream(key, nonce=place))
-        made = Randomness(*streams, private=self.private)
-        made._process = None  # part of a release that was spent already
-        return made
+        block = Randomness(*streams, private=self.private)
+        block._process = None  # part of a release that was spent already
+        return block
 
     @classmethod
     def from_os(cls) -> Randomness:
-        """Fresh streams keyed with 256 bits each from the operating system."""
+        """Return fresh streams, keyed with 256 bits each from the operating system."""
         first, second, third = (_stream(secrets.randbits(KEY_BITS)) for _ in range(3))
         return cls(first, second, third, private=True)
 
     @classmethod
     def experiment(cls, seed: int) -> Randomness:
-        """Repeatable streams for tests and experiments: never private."""
+        """Return repeatable streams for tests and experiments: never private."""
         first, second, third = (_stream(_key(f"experiment {seed} {place}")) for place in range(3))
         return cls(first, second, third, private=False)
 
 
 def public_stream(seed: str, purpose: str) -> np.random.Generator:
-    """A stream that anyone can repeat from a published seed: for what labels do not touch."""
+    """Return a stream that anyone can repeat from a published seed; no label may depend on it."""
     return _stream(_key(f"public {purpose} {seed}"))
 
 
 def fresh_seed() -> str:
-    """256 bits from the operating system, as text."""
+    """Return 256 bits from the operating system, as text."""
     return secrets.token_hex(KEY_BITS // 8)
 
 
 def words(stream: np.random.Generator, count: int) -> NDArray[np.uint64]:
-    """`count` uniform 64-bit words."""
+    """Return `count` uniform 64-bit words."""
     return stream.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
 def normals(stream: np.random.Generator, count: int) -> NDArray[np.float64]:
-    """Standard normals by inversion: the same numbers wherever they are drawn, but for rounding."""
+    """Return standard normals by inversion: the same on every machine, but for rounding."""
     from scipy.special import ndtri
 
     uniform = (words(stream, count) + 0.5) * 2.0**-64

@@ -25,7 +25,7 @@ _MALFORMED = "labeldp malformed line"
 
 
 def read(data: str, delimiter: str | None = None, encoding: str | None = None) -> ClusterReader:
-    """What Spark reads under a name: files by how their names end, otherwise a table."""
+    """Return the reader of what Spark has under a name: files by their ending, else a table."""
     spark = session()
     with asking_spark(data):
         is_path = "/" in data or os.sep in data or _ending(data) or Path(data).exists()
@@ -80,7 +80,7 @@ def _format(spark: Any, path: str) -> str:
 
 
 def _delimited(spark: Any, path: str, delimiter: str, encoding: str) -> Any:
-    """Every column as text, for types that do not depend on Spark's guesses.
+    """Return every column as text, for types that do not depend on Spark's guesses.
 
     Spark's own refusal of a malformed line would quote the line, label and all, in its log: it
     is asked to mark such lines instead.
@@ -104,7 +104,7 @@ def _delimited(spark: Any, path: str, delimiter: str, encoding: str) -> Any:
 
 
 def session() -> Any:
-    """The Spark session that runs, or a new one with the settings of spark-submit."""
+    """Return the Spark session that runs, or a new one with the settings of spark-submit."""
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
