@@ -121,13 +121,11 @@ class LocalEngine:
         most = max(1, _MOST_STATE_BYTES // max(1, requirements.state_bytes))
         count = min(thread_count(self.threads), most)
         with self.progress(task, source.total_rows) as advance, ThreadPoolExecutor(count) as pool:
-            stream = BatchStream(parts, advance)
-
-            def add_batches() -> list[Any]:
-                numbered = ((starts[part] + row, batch) for part, row, batch in stream)
-                return states_of(totals, requirements.features, numbered)
-
-            jobs = [pool.submit(add_batches) for _ in range(count)]
+            stream = BatchStream(parts, starts, advance)
+            # Each thread adds the batches that it gets from the stream to states of its own.
+            jobs = [
+                pool.submit(states_of, totals, requirements.features, stream) for _ in range(count)
+            ]
             try:
                 states = [job.result() for job in jobs]
             except DataError:
@@ -153,7 +151,7 @@ class LocalEngine:
 
 
 class BatchStream:
-    """Batches of several parts, each given once to whichever thread asks, with its place.
+    """Batches of several parts, each given once to whichever thread asks, with its first row.
 
     A thread takes an open part that nobody is reading, or opens the next one, or, when all are
     open, waits for one to come free. So many row groups are decoded side by side, and a single
@@ -161,8 +159,14 @@ class BatchStream:
     what was read. Every thread holds one batch, whatever the layout of the files.
     """
 
-    def __init__(self, parts: Sequence[Iterator[Batch]], advance: Callable[[int], None]) -> None:
-        self._advance, self._stopped = advance, False
+    def __init__(
+        self,
+        parts: Sequence[Iterator[Batch]],
+        starts: Sequence[int],
+        advance: Callable[[int], None],
+    ) -> None:
+        """`starts` are the numbers of the parts' first rows; `advance` is told of added rows."""
+        self._starts, self._advance, self._stopped = starts, advance, False
         # Last in, first out: a part that is open comes before one that is not.
         self._free: LifoQueue[tuple[int, Iterator[Batch]] | None] = LifoQueue()
         for item in reversed(list(enumerate(parts))):
@@ -173,7 +177,7 @@ class BatchStream:
         if not parts:
             self.stop()
 
-    def __iter__(self) -> Iterator[tuple[int, int, Batch]]:
+    def __iter__(self) -> Iterator[tuple[int, Batch]]:
         while (item := self._free.get()) is not None and not self._stopped:
             part, batches = item
             try:
@@ -187,10 +191,10 @@ class BatchStream:
                     if not self._unfinished:
                         self.stop()
                 continue
-            first, size = self.rows[part], batch[0].num_rows
+            first, size = self._starts[part] + self.rows[part], batch[0].num_rows
             self.rows[part] += size
             self._free.put(item)
-            yield part, first, batch
+            yield first, batch
             self._advance(size)
         self._free.put(None)  # the next thread that waits ends too
 
