@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,3 +115,20 @@ def test_every_module_imports() -> None:
         except ModuleNotFoundError as problem:
             if problem.name not in HEAVY:
                 raise
+
+
+def test_the_functions_that_a_value_passes_exist() -> None:
+    """The architecture page names them in a table, methods with their class."""
+    page = (ROOT.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## One value")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([A-Z]\w+(?:\.\w+)?|[a-z]\w*_\w+)`", section))
+    assert len(named) > 20
+    defined = set[str]()
+    for _, path in modules():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                defined.add(node.name)
+            if isinstance(node, ast.ClassDef):
+                methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
+                defined.update(f"{node.name}.{each.name}" for each in methods)
+    assert not named - defined

@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from labeldp import DataError, scan
 from labeldp.data import readers
-from labeldp.data.readers import joined
+from labeldp.data.readers import merge_small_batches
 from labeldp.data.source import take_numbered
 from labeldp.features.fit import fit_features
 
@@ -30,7 +30,7 @@ def batch(start: int, rows: int) -> pa.RecordBatch:
 @given(st.lists(st.integers(0, 30)), st.integers(1, 40))
 def test_joined_batches_are_few_and_hold_the_same_rows(sizes: list[int], rows: int) -> None:
     starts = [sum(sizes[:place]) for place in range(len(sizes))]
-    found = list(joined(map(batch, starts, sizes), rows))
+    found = list(merge_small_batches(map(batch, starts, sizes), rows))
     assert [n for piece in found for n in piece["n"].to_pylist()] == list(range(sum(sizes)))
     texts = [text for piece in found for text in piece["t"].to_pylist()]
     assert texts == [f"t{number % 7}" for number in range(sum(sizes))]
@@ -42,7 +42,7 @@ def test_joined_batches_are_few_and_hold_the_same_rows(sizes: list[int], rows: i
 
 def test_batches_of_different_types_are_not_joined() -> None:
     other = pa.RecordBatch.from_pydict({"n": [1.0], "t": ["a"]})
-    assert len(list(joined([batch(0, 2), other, batch(2, 2)], 100))) == 3
+    assert len(list(merge_small_batches([batch(0, 2), other, batch(2, 2)], 100))) == 3
 
 
 def test_batches_of_narrow_codes_are_put_together() -> None:

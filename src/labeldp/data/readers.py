@@ -279,7 +279,7 @@ def _open_ipc(path: Path) -> Any:
     return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)
 
 
-def joined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+def merge_small_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """Put small batches together, up to `rows` rows: each costs as much as a large one."""
     waiting: list[pa.RecordBatch] = []
     for batch in filter(len, batches):
