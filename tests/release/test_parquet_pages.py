@@ -94,6 +94,68 @@ def test_a_page_has_as_many_bytes_as_its_values(
     assert found == ([] if fits else [WIDE])
 
 
+GAPS = [None if k % 7 == 3 else k for k in range(300)]
+COLUMNS = {
+    "numbers": pa.array(range(300), pa.float64()),
+    "gaps": pa.array(GAPS, pa.float64()),
+    "mostly gaps": pa.array([1, *[None] * 299], pa.int32()),
+    "truths": pa.array([k % 3 == 0 for k in range(299)]),
+    "truths with gaps": pa.array([None if g is None else g % 2 == 0 for g in GAPS]),
+    "texts": pa.array(["a" * (k % 5) for k in range(300)]),
+    "texts with gaps": pa.array([None if g is None else str(g) for g in GAPS]),
+}
+
+
+@pytest.mark.parametrize("compression", ["snappy", "none"])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_page_has_no_bytes_behind_its_values(name: str, compression: str, tmp_path: Path) -> None:
+    """A byte there for each label would leave with a release: readers skip it."""
+    path, array = tmp_path / "t.parquet", COLUMNS[name]
+    schema = pa.schema([pa.field("x", array.type, nullable=name != "numbers")])
+    writing = parquet_form.WRITING | {"compression": compression}
+    pq.write_table(pa.table([array], schema), path, **writing)
+    parquet_form.check_form(path)
+    footer = pq.read_metadata(path)
+    chunk, levels = footer.row_group(0).column(0), footer.schema.column(0).max_definition_level
+    stored = path.read_bytes()[4 : 4 + chunk.total_compressed_size]
+    header = parquet_form._PAGE_HEADER.match(stored)
+    assert header is not None
+    raw, _, count = (number // 2 for number in parquet_form._varints(header))
+    body = stored[header.end() :]
+    if compression == "snappy":
+        body = pa.decompress(body, raw, "snappy", asbytes=True)
+
+    def found(body: bytes) -> list[str]:
+        packed = pa.compress(body, "snappy", asbytes=True) if compression == "snappy" else body
+        inner = struct((1, count), (2, 0), (3, 3), (4, 3))
+        header = struct((1, 0), (2, len(body)), (3, len(packed)), (5, inner))
+        content = header + packed
+        return list(
+            parquet_form._value_problems(io.BytesIO(content), 0, len(content), chunk, levels)
+        )
+
+    words = ["a page has bytes that belong to no value"]
+    assert found(body) == []
+    assert found(body + b"1") == words
+    assert found(body + bytes(len(array))) == words
+    if levels:  # behind the levels; the same level in two runs, of which the first is empty
+        size = int.from_bytes(body[:4], "little")
+        for hidden in (b"1", b"\1", b"\2\1"):
+            longer = (size + len(hidden)).to_bytes(4, "little")
+            assert found(longer + body[4 : 4 + size] + hidden + body[4 + size :]) == words
+        longer = (size + 2).to_bytes(4, "little")
+        assert found(longer + b"\0\1" + body[4:]) == words
+    if array.type == pa.bool_() and not array.null_count:  # 299 truths leave five bits
+        assert found(body[:-1] + bytes([body[-1] | 128])) == words
+
+
+def test_a_page_that_would_unpack_to_very_much_is_not_unpacked() -> None:
+    chunk: Any = SimpleNamespace(physical_type="BYTE_ARRAY", compression="SNAPPY")
+    content = page(80, 2**30, 50)
+    found = parquet_form._value_problems(io.BytesIO(content), 0, len(content), chunk, 0)
+    assert list(found) == ["a page has bytes that belong to no value"]
+
+
 def test_a_page_that_is_not_packed_has_the_bytes_it_says() -> None:
     words = "a page has other bytes than it says"
     assert problems(page(80, 640, 639), compression="UNCOMPRESSED") == [words]

@@ -54,6 +54,9 @@ _MOST_NUMBERS = 1 << 25
 _PER_BYTE = 4
 """Most numbers, of 8 bytes each, in one byte of a file: Snappy makes at most 22 bytes of one."""
 
+_MOST_PACKED = 32
+"""Most bytes that Snappy makes of one, with room."""
+
 _ABSENT = (
     "file_path", "dictionary_page_offset", "bloom_filter_offset", "metadata", "is_stats_set",
     "is_geo_stats_set", "has_offset_index", "has_column_index",
@@ -259,7 +262,9 @@ def _layout_problems(file: IO[bytes], footer: pq.FileMetaData) -> Iterator[str]:
             if chunk.num_values != group.num_rows:
                 yield "a column has other rows than its group"
             end = place + chunk.total_compressed_size
-            yield from _page_problems(file, place, end, chunk, schema.max_definition_level)
+            optional = schema.max_definition_level
+            problems = list(_page_problems(file, place, end, chunk, optional))
+            yield from problems or _value_problems(file, place, end, chunk, optional)
             place = end
     if rows != footer.num_rows:
         yield "its row groups have other rows than its footer says"
@@ -282,16 +287,14 @@ def _page_problems(
         if header is None:
             yield "a page has statistics, or another form than ours"
             return
-        raw, packed, count = (
-            sum((byte & 127) << 7 * k for k, byte in enumerate(number))
-            for number in header.groups()
-        )
+        raw, packed, count = _varints(header)
         if raw % 2 or packed % 2 or count % 2:  # negative
             yield "a page has no size"
             return
         raw, packed, count = raw // 2, packed // 2, count // 2
         levels = optional * (count // 4 + 16)
-        if width is not None and not count // 8 <= raw <= width * count + levels:
+        least = 0 if optional else count // 8  # missing values take no bytes
+        if width is not None and not least <= raw <= width * count + levels:
             yield "a page has more bytes than its values"
         if chunk.compression == "UNCOMPRESSED" and raw != packed:
             yield "a page has other bytes than it says"
@@ -299,3 +302,85 @@ def _page_problems(
         values += count
     if place != end or values != chunk.num_values:
         yield "the pages of a column are not those that its footer counts"
+
+
+def _varints(header: re.Match[bytes]) -> Iterator[int]:
+    """Yield the numbers of a page header, zigzag as they are."""
+    for number in header.groups():
+        yield sum((byte & 127) << 7 * k for k, byte in enumerate(number))
+
+
+def _value_problems(
+    file: IO[bytes], place: int, end: int, chunk: pq.ColumnChunkMetaData, optional: int
+) -> Iterator[str]:
+    """Check that pages, whose headers are sound, hold levels and values to the last bit.
+
+    Readers skip what stands behind them: a byte for each label would go unseen.
+    """
+    kind = chunk.physical_type
+    while place < end:
+        file.seek(place)
+        header = _PAGE_HEADER.match(file.read(_HEADER_BYTES))
+        assert header is not None
+        raw, packed, count = (number // 2 for number in _varints(header))
+        place += header.end() + packed
+        if not optional and kind in _WIDTHS and kind != "BOOLEAN":
+            full = raw == _WIDTHS[kind] * count
+        elif raw > _MOST_PACKED * (packed + 1):
+            full = False
+        else:
+            file.seek(place - packed)
+            page = file.read(packed)
+            if chunk.compression == "SNAPPY":
+                page = pa.decompress(page, raw, "snappy", asbytes=True)
+            full = _is_full(page, kind, count, optional)
+        if not full:
+            yield "a page has bytes that belong to no value"
+            return
+
+
+def _is_full(page: bytes, kind: str, count: int, optional: int) -> bool:
+    """Return whether the levels and values of a page are all that it has."""
+    place = 0
+    if optional:  # levels say which of the values are there
+        place = 4 + int.from_bytes(page[:4], "little")
+        present = _count_present(page[4:place], count)
+        if optional > 1 or present is None:
+            return False
+        count = present
+    if kind == "BOOLEAN":  # a bit each, the lowest first
+        bits = int.from_bytes(page[place:], "little")
+        return len(page) == place + -(-count // 8) and bits.bit_length() <= count
+    if kind in _WIDTHS:
+        return len(page) == place + _WIDTHS[kind] * count
+    for _ in range(count):  # of texts the length stands before each
+        place += 4 + int.from_bytes(page[place : place + 4], "little")
+    return len(page) == place
+
+
+def _count_present(levels: bytes, count: int) -> int | None:
+    """Return how many of the levels are 1; None if there are others, or anything behind them.
+
+    Runs begin with a varint h: h/2 times the next byte if h is even, else h/2 bytes of bits.
+    """
+    place = seen = present = 0
+    while place < len(levels) and seen < count:
+        header = shift = 0
+        while True:
+            byte = levels[place]
+            header, shift, place = header | (byte & 127) << shift, shift + 7, place + 1
+            if byte < 128:
+                break
+        size, left = header // 2, count - seen
+        if not size:
+            return None
+        if header % 2:
+            bits = int.from_bytes(levels[place : place + size], "little")
+            if bits.bit_length() > left:
+                return None
+            place, seen, present = place + size, seen + 8 * size, present + bits.bit_count()
+        else:
+            if size > left or levels[place] > 1:
+                return None
+            place, seen, present = place + 1, seen + size, present + size * levels[place]
+    return present if place == len(levels) and seen >= count else None
