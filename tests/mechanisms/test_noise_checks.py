@@ -16,8 +16,8 @@ from scipy import stats
 
 from labeldp.mechanisms import noise_checks
 from labeldp.mechanisms.noise_checks import (
-    LAPLACE,
-    NORMAL,
+    LAPLACE_TAILS,
+    NORMAL_TAILS,
     NoisyLabels,
     check_bag_labels,
     check_noise,
@@ -29,7 +29,7 @@ LEVEL = 0.05
 DRAWS = 100
 MOST = stats.binom.isf(1e-7, DRAWS, LEVEL)
 """Alarms of one test at this level, but for a probability of 1e-7."""
-LAWS = {"laplace": (LAPLACE, stats.laplace), "gaussian": (NORMAL, stats.norm)}
+LAWS = {"laplace": (LAPLACE_TAILS, stats.laplace), "gaussian": (NORMAL_TAILS, stats.norm)}
 
 
 def grid_of(scale: float) -> int:
@@ -108,10 +108,10 @@ def test_the_number_of_different_values_is_near_its_bound_for_equal_labels() -> 
     """So that the test is not idle: 20,000 labels have 6,000 to 9,000 values."""
     rng = np.random.default_rng(0)
     values = on_grid(rng.laplace(size=20_000), -10)
-    assert not list(check_values(LAPLACE, 1.0, -10, values))
+    assert not list(check_values(LAPLACE_TAILS, 1.0, -10, values))
     fewer = np.concatenate([values[:12_000], values[:8_000]])
     assert "fewer different values than the noise can produce" in list(
-        check_values(LAPLACE, 1.0, -10, fewer)
+        check_values(LAPLACE_TAILS, 1.0, -10, fewer)
     )
 
 
@@ -142,7 +142,7 @@ def test_the_sum_of_distances_has_the_level_of_a_negative_binomial(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """40 labels above the range, some steps of the grid more or fewer than the quantile."""
-    noisy = NoisyLabels(LAPLACE, 1.0, 0.0, 1.0, -10)
+    noisy = NoisyLabels(LAPLACE_TAILS, 1.0, 0.0, 1.0, -10)
     monkeypatch.setattr(noise_checks, "CHANCE", 1e-300)  # for the other tests
     count, step = 40, 2.0**-10
     law = stats.nbinom(count, 1 - math.exp(-step))
@@ -164,9 +164,9 @@ def said(noisy: NoisyLabels, labels: Reals) -> str:
 
 def test_each_test_says_what_it_found() -> None:
     rng = np.random.default_rng(3)
-    laplace = NoisyLabels(LAPLACE, 1.0, 0.0, 1.0, -10)
-    narrow = NoisyLabels(LAPLACE, 1.0, 0.0, 40.0, -10)
-    gaussian = NoisyLabels(NORMAL, 1.0, 0.0, 0.5, -10)
+    laplace = NoisyLabels(LAPLACE_TAILS, 1.0, 0.0, 1.0, -10)
+    narrow = NoisyLabels(LAPLACE_TAILS, 1.0, 0.0, 40.0, -10)
+    gaussian = NoisyLabels(NORMAL_TAILS, 1.0, 0.0, 0.5, -10)
     noise, normal = rng.laplace(size=5000), rng.normal(size=5000)
     honest = 0.5 + noise
     assert said(laplace, honest) == said(narrow, 20 + noise) == said(gaussian, normal) == ""
@@ -200,7 +200,10 @@ def test_sums_of_bags_say_what_was_found() -> None:
 
 
 def test_a_value_repeats_as_often_as_the_binomial_allows() -> None:
-    for law, cell in ((LAPLACE, -math.expm1(-(2.0**-11))), (NORMAL, 1 - 2 * stats.norm.sf(2**-11))):
+    for law, cell in (
+        (LAPLACE_TAILS, -math.expm1(-(2.0**-11))),
+        (NORMAL_TAILS, 1 - 2 * stats.norm.sf(2**-11)),
+    ):
         rows = 3000
         most = next(
             c for c in range(2, rows) if rows * stats.binom.sf(c - 2, rows - 1, cell) < 1e-12
@@ -214,7 +217,7 @@ def test_a_value_repeats_as_often_as_the_binomial_allows() -> None:
 
 def test_the_spread_of_gaussian_noise_is_that_of_chi_square() -> None:
     rows, width = 4000, 0.01
-    noisy = NoisyLabels(NORMAL, 1.0, 0.0, width, -10)
+    noisy = NoisyLabels(NORMAL_TAILS, 1.0, 0.0, width, -10)
     base = stats.norm.ppf((np.arange(rows) + 0.5) / rows)
     base = np.random.default_rng(0).permutation(base / np.linalg.norm(base))
     least, most = stats.chi2.ppf(1e-12, rows - 1), stats.chi2.isf(1e-12, rows)

@@ -20,7 +20,7 @@ from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verif
 from labeldp.data.source import Source
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.noisy_rows import (
-    NOISE_LAWS,
+    ROW_NOISE_LAWS,
     NoisyRows,
     NoisyRowsClaim,
     RowNoise,
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 LAW = {"laplace": stats.laplace, "gaussian": stats.norm}
 BUDGETS = {"laplace": (1.0, 1e-5), "gaussian": (1.0, 0.1)}
 """For single rows Gaussian noise is better only at a large δ."""
-by_law = pytest.mark.parametrize("law", NOISE_LAWS)
+by_law = pytest.mark.parametrize("law", ROW_NOISE_LAWS)
 
 
 def made_plan(law: str = "laplace", rows: Source | None = None, **options: Any) -> Plan:

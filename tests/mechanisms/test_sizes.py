@@ -34,7 +34,7 @@ from tests.tables import source, table
     ],
 )
 def test_noise_is_rounded_up_to_three_figures(value: float, up: float) -> None:
-    assert noisy.round_up(value) == up
+    assert noisy.round_up_to_three_digits(value) == up
 
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5])

@@ -26,7 +26,7 @@ from labeldp.mechanisms.options import Encoding, names
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Person
 
-ROUNDING = 2.0**-30
+SAMPLER_ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
 HEADROOM = 1e-9
 _FEWEST_STEPS = 256
@@ -143,7 +143,7 @@ def inflation_for(error_bound: float) -> float:
     A plan allows twice that, and HEADROOM on leverages, so that a release elsewhere, whose
     linear algebra rounds differently, still finds its plan true.
     """
-    return ROUNDING + 2 * error_bound
+    return SAMPLER_ROUNDING + 2 * error_bound
 
 
 def feature_bound(features: FeatureMap) -> float:

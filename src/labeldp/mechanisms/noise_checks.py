@@ -59,7 +59,7 @@ Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class NoiseLaw:
+class NoiseTails:
     """A symmetric law of scale 1."""
 
     tail: Callable[[Reals], Reals]
@@ -68,15 +68,15 @@ class NoiseLaw:
     memoryless: bool
 
 
-LAPLACE = NoiseLaw(lambda x: 0.5 * np.exp(-x), lambda x: 1 / (1 + x**2), memoryless=True)
-NORMAL = NoiseLaw(lambda x: ndtr(-x), lambda x: np.exp(-0.5 * x**2), memoryless=False)
+LAPLACE_TAILS = NoiseTails(lambda x: 0.5 * np.exp(-x), lambda x: 1 / (1 + x**2), memoryless=True)
+NORMAL_TAILS = NoiseTails(lambda x: ndtr(-x), lambda x: np.exp(-0.5 * x**2), memoryless=False)
 
 
 @dataclass(frozen=True)
 class NoisyLabels:
     """Labels within [low, high] with noise of a scale, rounded to multiples of 2**grid."""
 
-    law: NoiseLaw
+    law: NoiseTails
     scale: float
     low: float
     high: float
@@ -140,7 +140,7 @@ def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Itera
     yield from sorted(problems)
 
 
-def check_values(law: NoiseLaw, scale: float, grid: int, labels: Reals) -> Iterator[str]:
+def check_values(law: NoiseTails, scale: float, grid: int, labels: Reals) -> Iterator[str]:
     """Where labels, each with independent noise of this scale or a larger one, repeat values.
 
     Nothing is assumed about where the labels lie.
@@ -166,7 +166,7 @@ def check_bag_labels(
     if _at_least(np.array(beyond), rows, np.array(0.5)) < CHANCE:
         yield "more labels outside their range than the noise can take there"
     yield from check_noise_scatter(labels, noise, grid, design)
-    yield from check_values(NORMAL, float(noise.min()), grid, labels)
+    yield from check_values(NORMAL_TAILS, float(noise.min()), grid, labels)
 
 
 def check_noise_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -> Iterator[str]:
@@ -302,7 +302,9 @@ class _Totals:
                 yield "labels that differ more from one another than range and noise allow"
 
 
-def _repeats(law: NoiseLaw, scale: float, grid: int, labels: Reals, chance: float) -> Iterator[str]:
+def _repeats(
+    law: NoiseTails, scale: float, grid: int, labels: Reals, chance: float
+) -> Iterator[str]:
     """Where values come again more often than cells of the grid can be hit."""
     rows, step = len(labels), math.ldexp(1.0, grid) / scale
     if not rows:
@@ -360,7 +362,7 @@ def _spectrum(labels: Reals, grid: int) -> NDArray[np.int64]:
     return np.bincount(cells, minlength=_FREQUENCIES)
 
 
-def _frequencies(law: NoiseLaw, step: float, spectrum: NDArray[np.int64]) -> Iterator[str]:
+def _frequencies(law: NoiseTails, step: float, spectrum: NDArray[np.int64]) -> Iterator[str]:
     """Yield a problem if a frequency is stronger than noise leaves it; `step` in scales."""
     rows = int(spectrum.sum())
     found = np.abs(np.fft.rfft(spectrum))[1:] / max(1, rows)

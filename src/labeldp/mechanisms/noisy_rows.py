@@ -63,7 +63,7 @@ _LAPLACE_ROOM = 1 - 2.0**-48
 """A budget is used up to this share, so that rounding never breaks it."""
 _UP = 1 + 2.0**-50
 LAPLACE = "laplace"
-NOISE_LAWS = (LAPLACE, GAUSSIAN)
+ROW_NOISE_LAWS = (LAPLACE, GAUSSIAN)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class RowNoise:
     """In label units."""
 
     def __post_init__(self) -> None:
-        one_of("law", self.name, NOISE_LAWS)  # claims may come from anyone's file
+        one_of("law", self.name, ROW_NOISE_LAWS)  # claims may come from anyone's file
 
     @property
     def is_pure(self) -> bool:
@@ -114,7 +114,7 @@ def needed_noise(
 
 def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoise:
     """Return the noise of least variance of both laws; with δ = 0 always Laplace noise."""
-    offers = (needed_noise(name, width, rows, epsilon, delta) for name in NOISE_LAWS)
+    offers = (needed_noise(name, width, rows, epsilon, delta) for name in ROW_NOISE_LAWS)
     return min((noise for noise in offers if noise), key=lambda noise: noise.std)
 
 
@@ -383,7 +383,7 @@ class NoisyRows(Mechanism):
 
     def _noisy_labels(self, claim: NoisyRowsClaim) -> noise_checks.NoisyLabels:
         noise = claim.noise
-        law = noise_checks.LAPLACE if noise.is_pure else noise_checks.NORMAL
+        law = noise_checks.LAPLACE_TAILS if noise.is_pure else noise_checks.NORMAL_TAILS
         return noise_checks.NoisyLabels(law, noise.scale, *claim.label_range, noise.grid)
 
     def not_checked(self, release: Release) -> Iterator[str]:
@@ -418,7 +418,7 @@ class NoisyRows(Mechanism):
         together, budget = question.person_rows or 1, question.budget
         best = least_noise(question.width, together, *budget)
         answer: Document = {"law": best.name, "scale": best.scale, "noise_std": best.std}
-        for name in NOISE_LAWS:
+        for name in ROW_NOISE_LAWS:
             noise = needed_noise(name, question.width, together, *budget)
             answer[f"{name}_std"] = noise and noise.std
         if question.features is not None:

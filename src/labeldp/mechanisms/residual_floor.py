@@ -33,8 +33,8 @@ from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms import checks
-from labeldp.mechanisms.design_summary import ROUNDING
-from labeldp.mechanisms.noise_checks import NORMAL, check_values
+from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING
+from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_values
 from labeldp.mechanisms.options import FloorOptions
 from labeldp.release.certificate import Claim, FloorOutcome
 from labeldp.release.label_model import SketchedLabels
@@ -426,8 +426,11 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
     has_constant = features.intercept and features.names[0] == features.all_names[0]
     if has_constant is not certificate["constant_in_span"]:
         yield f"{FEATURES} and the certificate differ on whether there is an intercept"
-    if claim.facts.inflation < ROUNDING:
-        yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
+    if claim.facts.inflation < SAMPLER_ROUNDING:
+        yield (
+            f"certificate: the inflation must be at least {SAMPLER_ROUNDING:.3g}, the sampler's "
+            "rounding"
+        )
     yield from check_floor(claim, certificate["floor"])
     exponent = certificate["numerics"]["label_exponent"]
     yield from checks.check_label_exponent(claim.facts.label_range, features.intercept, exponent)
@@ -444,7 +447,7 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
     if scatter:
         yield from checks.check_scatter(release, claim.floor)
     if scatter and certificate["form"] == "rows":
-        for problem in check_values(NORMAL, scale, grid, release.labels):
+        for problem in check_values(NORMAL_TAILS, scale, grid, release.labels):
             yield f"{AGGREGATES} has {problem}"
 
 

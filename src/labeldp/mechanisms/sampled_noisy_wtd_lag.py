@@ -302,10 +302,10 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
     values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
     noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
     mu = realised_mu(values, noisy, width, 1.0)
-    return round_up(float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu)
+    return round_up_to_three_digits(float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu)
 
 
-def round_up(value: float) -> float:
+def round_up_to_three_digits(value: float) -> float:
     """Round up to three figures: a number people can read back."""
     if not 0.0 < value < math.inf:
         return value
@@ -437,7 +437,7 @@ class SampledNoisyWtdLag(Mechanism):
             if accountant == "exact":
                 return realised_std(size, fraction, width, calibrate(profile, "mu", *budget))
             try:
-                return round_up(calibrate(profile, "noise_std", *budget))
+                return round_up_to_three_digits(calibrate(profile, "noise_std", *budget))
             except PlanError:
                 return math.inf
 
