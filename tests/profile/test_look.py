@@ -20,7 +20,7 @@ from labeldp import look, scan
 from labeldp.data.columns import to_float
 from labeldp.data.labels import LabelParser
 from labeldp.features.fit import fit_features
-from labeldp.profile.page import page
+from labeldp.profile.page import look_page
 from tests.console import labeldp as run
 
 RNG = np.random.default_rng(11)
@@ -270,7 +270,10 @@ def test_the_command_and_its_page(tmp_path: Path) -> None:
     assert "FOR THE CURATOR ONLY" in done.err
     found = run("look", str(path), "--label", "y", "--json").json
     assert json.dumps(found) == json.dumps(look(path, label="y"))
-    for text in ((tmp_path / "p.html").read_text(), page(found | {"table": "<script>alert(1)"})):
+    for text in (
+        (tmp_path / "p.html").read_text(),
+        look_page(found | {"table": "<script>alert(1)"}),
+    ):
         assert text.startswith("<!doctype html>")
         assert "<script" not in text
         assert not re.search(r"(src|href)=", text)

@@ -22,7 +22,7 @@ from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.release.certificate import ABOUT, best_guess
 from labeldp.report import risk
 from labeldp.report.document import plan_report, release_report, report
-from labeldp.report.page import curve_chart, page, view
+from labeldp.report.page import curve_chart, report_page, view
 from labeldp.signing import make_key, sign
 from tests.console import labeldp as run
 from tests.plans import plan
@@ -134,7 +134,7 @@ class Reader(HTMLParser):
 
 
 def test_the_page_stands_alone(directory: Path) -> None:
-    text = page(release_report(directory))
+    text = report_page(release_report(directory))
     assert len(text.encode()) < 100_000
     assert not re.search(r"<script|https?:|url\(|@import|<link|<img|\son\w+=", text)
     reader = Reader()
@@ -152,7 +152,7 @@ def test_what_others_wrote_cannot_become_markup(directory: Path) -> None:
         "about": [("name", "<script>")],
         "weak": ["a < b"],
     }
-    text = page(told)
+    text = report_page(told)
     assert "<b>" not in text
     assert "<script>" not in text
     assert "a &lt; b" in text
@@ -163,7 +163,7 @@ def test_a_plan_has_a_report_before_any_label_is_read() -> None:
     told = plan_report(plan(rows, epsilon=1.0, delta=1e-6))
     assert told["release"] is None
     assert "no label was read" in told["checked"][0]
-    assert "Plan: label differential privacy" in page(told)
+    assert "Plan: label differential privacy" in report_page(told)
 
 
 def test_what_does_not_verify_is_not_signed(directory: Path, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_browser_finds_nothing_that_keeps_people_out(directory: Path, tmp_path
     )
     script = f"<script>{Path(axe).read_text()}</script><script>{check}</script>"
     place = tmp_path / "page.html"
-    place.write_text(page(release_report(directory)).replace("</body>", f"{script}</body>"))
+    place.write_text(report_page(release_report(directory)).replace("</body>", f"{script}</body>"))
     options = ("--headless", "--no-sandbox", "--virtual-time-budget=20000", "--dump-dom")
     found = subprocess.run(
         [browser, *options, place.as_uri()], capture_output=True, text=True, timeout=120, check=True
@@ -215,7 +215,7 @@ def test_it_prints_on_two_pages(directory: Path, tmp_path: Path) -> None:
     certificate = labeldp.Release.load(directory).certificate
     ledger = spent | {"epsilon": 1.455, "delta": 1e-6}
     told = release_report(directory) | report(certificate | {"about": said, "ledger": ledger})
-    (tmp_path / "page.html").write_text(page(told), encoding="utf-8")
+    (tmp_path / "page.html").write_text(report_page(told), encoding="utf-8")
     out = tmp_path / "page.pdf"
     options = ("--headless", "--no-sandbox", f"--print-to-pdf={out}")
     where = (tmp_path / "page.html").as_uri()
@@ -254,7 +254,7 @@ def test_persons_are_told_of_persons() -> None:
     rows = scan(data, label="label", label_range=RANGE, person="who")
     told = plan_report(plan(rows, epsilon=1.0, delta=0.0, mechanism="shaped-flag"))
     assert "had all labels of one person been anything else" in told["promise"]
-    text = page(told)
+    text = report_page(told)
     assert "everything except all labels of one person" in text
     assert "Someone with more than 2 rows, or several persons together" in text
 
@@ -286,14 +286,17 @@ def test_places_of_a_chart_are_those_of_its_numbers() -> None:
 
 @given(st.floats(1e-12, 1e6), st.integers(1, 5))
 def test_bounds_are_never_rounded_to_the_better_side(value: float, digits: int) -> None:
-    low, high = float(risk.at_least(value, digits)), float(risk.at_most(value, digits))
+    low, high = (
+        float(risk.format_lower_bound(value, digits)),
+        float(risk.format_upper_bound(value, digits)),
+    )
     assert low <= value <= high
     assert high - low <= 10.0 ** (2 - digits) * value
-    assert risk.at_most(0.1) == risk.at_least(0.1) == "0.1"
+    assert risk.format_upper_bound(0.1) == risk.format_lower_bound(0.1) == "0.1"
 
 
 def test_the_page_rounds_bounds_up(directory: Path) -> None:
-    text = page(release_report(directory))
+    text = report_page(release_report(directory))
     assert "88.1%" in text  # e²/(1 + e²) = 0.8808
     assert "11.9%" in text
     assert "e^ε = 7.39 times" in text

@@ -73,7 +73,7 @@ def verify(
 def report(directory: Path, out: Path | None, as_json: bool) -> None:
     """Write an HTML report of a release, to read, print and sign."""
     from labeldp.report.document import release_report
-    from labeldp.report.page import page
+    from labeldp.report.page import report_page
 
     place = directory.resolve()
     target = out or (None if as_json else place.with_name(f"{place.name}.html"))
@@ -81,7 +81,7 @@ def report(directory: Path, out: Path | None, as_json: bool) -> None:
         check_target(target)
     document = release_report(directory)
     if target is not None:
-        write_text(target, page(document))
+        write_text(target, report_page(document))
     if as_json:
         emit_json(document)
     else:

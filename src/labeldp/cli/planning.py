@@ -44,7 +44,7 @@ from labeldp.mechanisms.demonstrations import demonstrations
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON, Encoding, make_options, names
 from labeldp.pictures import Curve, Picture, need_matplotlib
-from labeldp.profile.page import cells, command, label_facts, page, summary
+from labeldp.profile.page import cells, command, label_facts, look_page, summary
 
 if TYPE_CHECKING:
     from labeldp.learners.models import Quality
@@ -79,7 +79,7 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
         answer[name] = [in_flags(text) for text in answer[name]]
     note(answer["label"]["warning"] if "label" in keywords else _NO_LABEL)
     if html is not None:
-        write_text(html, page(answer))
+        write_text(html, look_page(answer))
     if as_json:
         emit_json(answer)
         return
@@ -153,7 +153,7 @@ def plan(
         planned.save(out)
     if report is not None:
         from labeldp.report.document import plan_report
-        from labeldp.report.page import page as report_page
+        from labeldp.report.page import report_page
 
         write_text(report, report_page(plan_report(planned)))
     if curve or plots is not None:

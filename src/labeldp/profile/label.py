@@ -23,7 +23,7 @@ from labeldp.features.fit import fit_features
 
 Array = NDArray[np.float64]
 
-WARNING = (
+CURATOR_WARNING = (
     "FOR THE CURATOR ONLY: these facts about the label come from raw labels and are NOT private. "
     "Do not publish them; choose the range from what everybody knows about the label."
 )
@@ -74,7 +74,7 @@ def describe_label(
         row["row"] = int(known[row["row"]]) + 1
     return {
         "name": str(source.label),
-        "warning": WARNING,
+        "warning": CURATOR_WARNING,
         "rows": table.num_rows,
         "missing": missing,
         "unreadable": unreadable,

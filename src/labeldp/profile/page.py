@@ -35,7 +35,7 @@ li { white-space: pre-wrap; }
 _HEADER = ("column", "kind", "why", "distinct", "missing", "range")
 
 
-def page(answer: Mapping[str, Any]) -> str:
+def look_page(answer: Mapping[str, Any]) -> str:
     """Return the page for what `look` returned."""
     from jinja2 import Environment, StrictUndefined
 

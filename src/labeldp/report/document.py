@@ -74,7 +74,9 @@ def report(certificate: dict[str, Any], columns: Sequence[str] = ()) -> dict[str
     if person is not None:
         whose = "all labels of one person"
         beyond = f"Someone with more than {person['rows']:,} rows, or several persons together"
-    factor = risk.at_most(math.exp(epsilon)) if epsilon < 700 else "an astronomical number of"
+    factor = (
+        risk.format_upper_bound(math.exp(epsilon)) if epsilon < 700 else "an astronomical number of"
+    )
     unless = f", but for a probability of δ = {delta:g} on which this may not hold" if delta else ""
     stated = {name.replace("_", " "): about.get(name) for name in ABOUT}
     return {
@@ -164,7 +166,7 @@ def _ledger(entry: dict[str, Any] | None) -> str:
             "no ledger was kept: what other releases of this table have spent is for the curator "
             "to say"
         )
-    cost = f"ε = {risk.at_most(entry['epsilon'], 4)} at δ = {entry['delta']:g}"
+    cost = f"ε = {risk.format_upper_bound(entry['epsilon'], 4)} at δ = {entry['delta']:g}"
     where = f"entry {entry['entry']} of ledger {entry['ledger']}"
     if entry["releases"] == 1:
         return f"the ledger counts no earlier release: {cost} ({where})"

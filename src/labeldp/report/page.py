@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from labeldp.display import format_budget
-from labeldp.report.risk import at_least, at_most
+from labeldp.report.risk import format_lower_bound, format_upper_bound
 
 
-def page(document: Mapping[str, Any]) -> str:
+def report_page(document: Mapping[str, Any]) -> str:
     """Return the HTML page of a report."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -64,7 +64,7 @@ def view(document: Mapping[str, Any]) -> dict[str, Any]:
                 [
                     (
                         f"{100 * belief['before']:g}%",
-                        f"{at_least(100 * belief['after'][0])}%",
+                        f"{format_lower_bound(100 * belief['after'][0])}%",
                         _most(belief["after"][1]),
                         _most(belief["without"]),
                         _most(belief["right"]),
@@ -83,7 +83,9 @@ def view(document: Mapping[str, Any]) -> dict[str, Any]:
                 [
                     (
                         f"{group['rows']:,}",
-                        "no bound" if group["epsilon"] is None else at_most(group["epsilon"], 4),
+                        "no bound"
+                        if group["epsilon"] is None
+                        else format_upper_bound(group["epsilon"], 4),
                         f"{group['delta']:.3g}",
                     )
                     for group in document["groups"]
@@ -94,7 +96,7 @@ def view(document: Mapping[str, Any]) -> dict[str, Any]:
         "curve_table": _table(
             "",
             ("ε", *(f"{epsilon:.3g}" for epsilon, _ in document["curve"])),
-            [("δ", *(at_most(delta, 2) for _, delta in document["curve"]))],
+            [("δ", *(format_upper_bound(delta, 2) for _, delta in document["curve"]))],
         ),
     }
 
@@ -105,7 +107,7 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 def _most(value: float) -> str:
     """Return an upper bound of a probability."""
-    return f"{at_most(100 * value)}%"
+    return f"{format_upper_bound(100 * value)}%"
 
 
 def curve_chart(

@@ -31,12 +31,12 @@ def exceeded(points: Sequence[tuple[float, float]], epsilon: float) -> float:
     return min([1.0, *below])
 
 
-def at_most(value: float, digits: int = 3) -> str:
+def format_upper_bound(value: float, digits: int = 3) -> str:
     """Return an upper bound with so many digits, never rounded down."""
     return _rounded(value, Context(digits, ROUND_CEILING))
 
 
-def at_least(value: float, digits: int = 3) -> str:
+def format_lower_bound(value: float, digits: int = 3) -> str:
     """Return a lower bound with so many digits, never rounded up."""
     return _rounded(value, Context(digits, ROUND_FLOOR))
 
