@@ -17,7 +17,7 @@ from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.stacked import StackedBags, fit_bags
+from labeldp.exact.stacked import StackedBags, fit_stacked_bags
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -95,7 +95,7 @@ def test_stacked_bags_are_what_each_is_alone(
 ) -> None:
     features, rows, codes = bags_of(kind, shape, seed, intercept)
     stack = StackedBags(features, rows, shape[0])
-    leverages, fits = stack.leverages(), fit_bags(stack, codes)
+    leverages, fits = stack.leverages(), fit_stacked_bags(stack, codes)
     for number, bag_codes in enumerate(codes):
         bag = rows.take(np.arange(number * shape[1], (number + 1) * shape[1]))
         factor, leverage = alone(features, bag)
@@ -124,7 +124,7 @@ def test_stacked_bags_are_what_each_is_alone(
 def test_bounds_are_narrow_for_ordinary_bags() -> None:
     features, rows, codes = bags_of("numbers", (50, 40), 1, True)
     stack = StackedBags(features, rows, 50)
-    fits = fit_bags(stack, codes)
+    fits = fit_stacked_bags(stack, codes)
     assert not stack.careful.any()
     assert (stack.error_bound < 1e-11).all()
     assert ((fits.high - fits.low) < 1e-11 * fits.high).all()

@@ -92,7 +92,7 @@ def test_bags_that_stand_alone_within_a_block_are_released_as_in_a_stack(
 def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """With bounds a million times wider hardly a cell is certain, and none changes."""
     _, expected = released(ordinary(), (40, 30))
-    inner, exact = run.fit_bags, []
+    inner, exact = run.fit_stacked_bags, []
 
     def wide(*arguments: Any) -> BagFits:
         fits = inner(*arguments)
@@ -103,7 +103,7 @@ def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) ->
         exact.append(1)
         return ExactLeastSquares(*arguments)
 
-    monkeypatch.setattr(run, "fit_bags", wide)
+    monkeypatch.setattr(run, "fit_stacked_bags", wide)
     monkeypatch.setattr(run, "ExactLeastSquares", counted)
     _, release = released(ordinary(), (40, 30))
     assert len(exact) > 30

@@ -243,7 +243,7 @@ class BagFits:
         self.low[bag], self.high[bag] = root
 
 
-def fit_bags(stack: StackedBags, codes: Reals) -> BagFits:
+def fit_stacked_bags(stack: StackedBags, codes: Reals) -> BagFits:
     """Compute least squares of every bag's label codes, (bags, rows), on its features.
 
     `ExactLeastSquares` says what is enclosed. Here doubles do: with the rows of a bag at hand,

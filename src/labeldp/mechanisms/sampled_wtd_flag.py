@@ -43,7 +43,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.stacked import BagFits, StackedBags, fit_bags, stacked_design
+from labeldp.exact.stacked import BagFits, StackedBags, fit_stacked_bags, stacked_design
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import bags as bagging, residual_floor as floors
@@ -612,7 +612,7 @@ class LabelledBags:
             for numbers, encoded in rows.blocks():
                 block = BagBlock(rows, numbers, encoded)
                 block.check(facts)
-                fits = fit_bags(block.stack, labels.codes(values[numbers]))
+                fits = fit_stacked_bags(block.stack, labels.codes(values[numbers]))
                 for bag, factor in block.alone.items():  # exactly
                     residual = self._residual(numbers.start + bag, factor)
                     columns = rows.features.kept_places[list(factor.kept)]
