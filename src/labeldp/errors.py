@@ -205,7 +205,7 @@ def one_of(name: str, value: Any, choices: Sequence[Item]) -> Item:
     raise _wrong_type(name, " or ".join(map(repr, choices)), value)
 
 
-def describe(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return a value for a message; of a container only its type, because it may hold labels."""
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
@@ -216,7 +216,7 @@ def describe(value: Any) -> str:
 
 
 def _wrong_type(name: str, expected: str, value: Any) -> InputError:
-    return InputError(f"`{name}` must be {expected}, not {describe(value)}")
+    return InputError(f"`{name}` must be {expected}, not {describe_value(value)}")
 
 
 def _items(value: Any) -> tuple[Any, ...] | None:

@@ -28,7 +28,7 @@ from labeldp.errors import (
     LabelDPError,
     PlanError,
     SpentError,
-    describe,
+    describe_value,
     one_of,
     to_bool,
     to_float,
@@ -570,7 +570,7 @@ def plan(
     if label is not None:
         to_str("label", label)
     if engine is not None and not hasattr(engine, "run_pass"):
-        raise InputError(f"`engine` must be of type Engine, not {describe(engine)}")
+        raise InputError(f"`engine` must be of type Engine, not {describe_value(engine)}")
     make_options(Encoding, choices)  # refuses wrong values, before anything is read
     known = [*TABLE_OPTIONS, *choices]
     for name in table.keys() - set(known):

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labeldp.data.files import find
+from labeldp.data.files import find_files
 from labeldp.data.source import Source
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, ReleaseError, to_path
@@ -126,7 +126,7 @@ def verify(
     if not os.path.isdir(folder):
         raise ReleaseError(f"{folder} is not a release directory; name the one it was saved in")
     if isinstance(data, str | Path):
-        find(data)  # a wrong path is the caller's mistake, not a problem of the release
+        find_files(data)  # a wrong path is the caller's mistake, not a problem of the release
     try:
         release = Release.load(folder, verify=False)
         problems = form_problems(folder, release)

@@ -197,7 +197,7 @@ def fraction_of(count: int, rows: int) -> float:
 
 
 @dataclass(frozen=True)
-class Counts:
+class CountDistribution:
     """The distribution of the number of other noisy rows in a bag: P(lowest + i) = weights[i].
 
     lost: the probability that the truncation leaves out.
@@ -208,12 +208,12 @@ class Counts:
     lost: float
 
 
-def fixed(count: int) -> Counts:
+def fixed(count: int) -> CountDistribution:
     """Return the distribution of a constant."""
-    return Counts(count, np.ones(1), 0.0)
+    return CountDistribution(count, np.ones(1), 0.0)
 
 
-def binomial(draws: int, rate: float) -> Counts:
+def binomial(draws: int, rate: float) -> CountDistribution:
     """Each of `draws` rows is noisy with probability `rate`, independently."""
     if rate >= 1.0 or draws == 0:
         return fixed(draws)
@@ -226,7 +226,7 @@ def binomial(draws: int, rate: float) -> Counts:
     return _unimodal(log_ratio, math.floor((draws + 1) * rate), spread, 0, draws)
 
 
-def hypergeometric(draws: int, noisy: int, population: int) -> Counts:
+def hypergeometric(draws: int, noisy: int, population: int) -> CountDistribution:
     """`draws` of `population` rows without replacement, `noisy` of them noisy."""
     least, most = max(0, draws + noisy - population), min(draws, noisy)
     if least == most:
@@ -242,7 +242,9 @@ def hypergeometric(draws: int, noisy: int, population: int) -> Counts:
     return _unimodal(log_ratio, mode, spread, least, most)
 
 
-def mean_delta(scale: float, epsilon: float, counts: Counts, row_is_noisy: bool) -> Bounds:
+def mean_delta(
+    scale: float, epsilon: float, counts: CountDistribution, row_is_noisy: bool
+) -> Bounds:
     """Return E[δ(ε; μ)] for a row with or without noise, μ = `scale` times its random share."""
     start = 1 if counts.lowest == 0 else 0
     alone = float(counts.weights[0]) if start else 0.0
@@ -262,7 +264,7 @@ def mean_delta(scale: float, epsilon: float, counts: Counts, row_is_noisy: bool)
 
 def _unimodal(
     log_ratio: Callable[[Reals], Reals], mode: int, spread: float, least: int, most: int
-) -> Counts:
+) -> CountDistribution:
     """Return normalised probabilities from ratios of neighbours, outwards from the mode."""
     mode, reach = min(max(mode, least), most), math.ceil(_DEVIATIONS * spread) + _EXTRA
     low, high = max(least, mode - reach), min(most, mode + reach)
@@ -277,7 +279,7 @@ def _unimodal(
     if high < most:
         up = math.exp(float(log_ratio(np.array([float(high)]))[0]))
         lost += float(weights[-1]) * up / (1.0 - up)
-    return Counts(low, weights, lost)
+    return CountDistribution(low, weights, lost)
 
 
 @dataclass(frozen=True)

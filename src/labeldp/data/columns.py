@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
 
-Kind = Literal["numeric", "categorical", "integer"]
+ColumnKind = Literal["numeric", "categorical", "integer"]
 """`integer` is undecided: the feature fit counts the distinct values and decides."""
 
 _FRACTIONS = ("double", "float", "halffloat", "decimal")
@@ -32,7 +32,7 @@ class Column:
     """A feature column: its name, what it holds, and its Arrow type as text."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     type: str
     declared: bool = False
     """Whether somebody said so, or its spelling did."""
@@ -90,7 +90,7 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool
             f"column {field.name!r} has type {type_}, which is neither a number nor a "
             f"category; drop it, or turn it into plain columns first"
         )
-    kind: Kind = "categorical"
+    kind: ColumnKind = "categorical"
     if pa.types.is_integer(type_) and not (numeric or categorical):
         kind = "integer"
     elif not categorical:

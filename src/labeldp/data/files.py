@@ -38,7 +38,7 @@ FileState = tuple[str, int, int, int, int]
 the file's number on its disk. Programs may set the first time back, and not the second."""
 
 
-def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
+def find_files(path: str | Path) -> tuple[tuple[Path, ...], str]:
     """Return the files a path, a directory or a glob means, sorted, and their format."""
     if "://" in str(path):
         raise DataError(f"{path}: only local files are read; download it first")

@@ -17,7 +17,7 @@ from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.cluster import ClusterReader
 from labeldp.data.columns import Column, column_of, is_usable
 from labeldp.data.delimited import DelimitedReader
-from labeldp.data.files import DELIMITERS, FileState, find, state_of
+from labeldp.data.files import DELIMITERS, FileState, find_files, state_of
 from labeldp.data.frames import FrameReader, open_foreign
 from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
 from labeldp.data.options import TextOptions, choose_features, unknown_column
@@ -422,7 +422,7 @@ def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 def _find(data: Any) -> tuple[tuple[Path, ...], str]:
     """Return the files that a path means, and their format; nothing of a frame."""
-    return find(fsdecode(data)) if isinstance(data, str | bytes | PathLike) else ((), "")
+    return find_files(fsdecode(data)) if isinstance(data, str | bytes | PathLike) else ((), "")
 
 
 def as_source(data: Any, **keywords: Any) -> Source:

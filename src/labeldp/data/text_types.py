@@ -216,14 +216,14 @@ def _trimmed(texts: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(texts.cast(pa.string()))
 
 
-Kind = Literal["stored", "number", "date", "boolean"]
+ValueKind = Literal["stored", "number", "date", "boolean"]
 
 
 @dataclass(frozen=True)
 class ColumnParser:
     """How the texts of one column become values."""
 
-    kind: Kind
+    kind: ValueKind
     """`stored`: they are values already, of a category if they are texts, or mean missing."""
     type: pa.DataType
     decimal: str = "."
@@ -333,7 +333,7 @@ def _infer(
     kinds, dates = counts.kinds, counts.dates
     values = kinds["values"]
 
-    def parser(kind: Kind, type_: pa.DataType, parsed: int, **fields: Any) -> ColumnParser:
+    def parser(kind: ValueKind, type_: pa.DataType, parsed: int, **fields: Any) -> ColumnParser:
         fields = {"direct": False, "unparsed": values - parsed} | fields
         return replace(category, kind=kind, type=type_, **fields)
 

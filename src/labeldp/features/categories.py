@@ -33,7 +33,7 @@ from labeldp.features.columns import DesignColumn
 from labeldp.io_util import Check, check_fields, is_flag, is_text, list_of
 from labeldp.kernels import Positions, positions
 
-Counts = Counter[str | None]
+LevelCounts = Counter[str | None]
 Form = Callable[[str], str | None]
 Missing = Literal["own", "other", "none"]
 
@@ -269,7 +269,9 @@ _FIELDS: dict[str, Check] = {
 """Fields that every file has."""
 
 
-def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) -> CategoricalColumn:
+def merge_levels(
+    name: str, counts: LevelCounts, min_count: int, notes: list[str]
+) -> CategoricalColumn:
     """Merge levels with fewer than `min_count` rows; missing counts as a level.
 
     Spellings of one word are one level: texts that differ in spaces or, from four signs on, in
@@ -321,7 +323,7 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[str]) ->
 
 
 def _join_neighbours(
-    name: str, counts: Counts, min_count: int, notes: list[str]
+    name: str, counts: LevelCounts, min_count: int, notes: list[str]
 ) -> CategoricalColumn | None:
     """Join rare whole numbers to their neighbours; None if none is rare, or of too few or many.
 
@@ -357,7 +359,9 @@ def _join_neighbours(
     return CategoricalColumn(name, levels, missing, other=False, rest=rest, nearest=True)
 
 
-def _merge_yes_and_no(name: str, counts: Counts, min_count: int, notes: list[str]) -> Counts:
+def _merge_yes_and_no(
+    name: str, counts: LevelCounts, min_count: int, notes: list[str]
+) -> LevelCounts:
     """Return the counts of one word for yes and one for no, where there are several and no others.
 
     Of every word that is frequent the opposite must be there: y, n and f are not two words for no.
@@ -381,6 +385,6 @@ def _merge_yes_and_no(name: str, counts: Counts, min_count: int, notes: list[str
     return merged
 
 
-def _most_frequent(counts: Counts, levels: Iterable[str]) -> str:
+def _most_frequent(counts: LevelCounts, levels: Iterable[str]) -> str:
     """Return the most frequent level; ties go by name."""
     return min(levels, key=lambda level: (-counts[level], level))

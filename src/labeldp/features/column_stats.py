@@ -125,7 +125,7 @@ class Levels:
 
 
 @dataclass
-class Sums:
+class NumberSums:
     """Integer sums of the codes of a column that is not centred yet."""
 
     column: NumericColumn
@@ -142,7 +142,7 @@ class Sums:
         self.total += int(codes.sum())
         self.squares += int(np.dot(codes, codes))
 
-    def merge(self, other: Sums) -> None:
+    def merge(self, other: NumberSums) -> None:
         """Add the sums of other rows."""
         self.rows += other.rows
         self.total += other.total
@@ -211,7 +211,7 @@ class ColumnStatistics:
     extremes: dict[str, Extremes] = field(default_factory=dict)
     levels: dict[str, Levels] = field(default_factory=dict)
     tails: dict[str, Tails] = field(default_factory=dict)
-    sums: dict[str, Sums] = field(default_factory=dict)
+    sums: dict[str, NumberSums] = field(default_factory=dict)
     rows: int = 0
 
     @property

@@ -28,7 +28,7 @@ from labeldp.errors import DataError, at_least, end_share
 from labeldp.features import notes as forms
 from labeldp.features.basis import LINEAR, PAIR_COLUMNS, BasisSpec, with_basis
 from labeldp.features.categories import CategoricalColumn, merge_levels
-from labeldp.features.column_stats import ColumnStatistics, Extremes, Sums, Tails
+from labeldp.features.column_stats import ColumnStatistics, Extremes, NumberSums, Tails
 from labeldp.features.column_type import infer_column_type, type_statistics
 from labeldp.features.columns import NumericColumn, entering
 from labeldp.features.feature_map import FeatureMap
@@ -220,7 +220,7 @@ def _fit_numbers(
         if tails:
             deep = ColumnStatistics(tuple(tails), format, tails=dict(tails))
             tails = run_pass("tails", source, deep).tails
-    sums, clipped = dict[str, Sums](), list[tuple[float, forms.ClippedColumn]]()
+    sums, clipped = dict[str, NumberSums](), list[tuple[float, forms.ClippedColumn]]()
     for name, each in varying.items():
         low, high, moved = _clip(each, tails.get(name), options)
         column = NumericColumn.with_grid(
@@ -233,7 +233,7 @@ def _fit_numbers(
             missing=each.missing,
             indicator=options.indicators and each.missing > 0,
         )
-        sums[name] = Sums(column)
+        sums[name] = NumberSums(column)
         if moved:
             clipped.append(((high - low) / (each.high - each.low), (name, low, high, moved)))
     if clipped:  # those are named whose range shrank most

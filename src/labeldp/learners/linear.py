@@ -31,7 +31,7 @@ from labeldp.learners.fit_rules import FitRule, choose_rule, solution_map
 from labeldp.learners.models import Coefficient, Effect, LinearModel, LinearOptions, Quality
 from labeldp.learners.normal_equations import (
     Array,
-    Columns,
+    ColumnMask,
     NoisyNormalEquations,
     NoisyValue,
     joint_equations,
@@ -182,7 +182,7 @@ def refuse_contradictions() -> Iterator[None]:
 
 def _fit(
     releases: Sequence[Release], source: Source | None, options: LinearOptions
-) -> tuple[NoisyNormalEquations, FitRule, FeatureMap, Columns, tuple[float, float]]:
+) -> tuple[NoisyNormalEquations, FitRule, FeatureMap, ColumnMask, tuple[float, float]]:
     """Return equations, rule, the map of the columns asked for, which are fitted, label range.
 
     All are fitted but for the constant, if there is to be no intercept.

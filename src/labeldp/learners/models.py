@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from labeldp.errors import (
     InputError,
     at_least,
-    describe,
+    describe_value,
     finite,
     in_range,
     positive,
@@ -203,7 +203,7 @@ class NetworkOptions:
         """Return the options as plain values, which JSON can hold; refuse what makes no sense."""
         if isinstance(self.hidden, str) or not np.iterable(self.hidden):
             raise InputError(
-                f"`hidden` must be a list of whole numbers, not {describe(self.hidden)}"
+                f"`hidden` must be a list of whole numbers, not {describe_value(self.hidden)}"
             )
         positive(learning_rate=self.learning_rate, final_rate=self.final_rate)
         share(validation_fraction=self.validation_fraction)
@@ -242,7 +242,7 @@ def _to_penalty(name: str, value: Any) -> Penalty:
     if value == "auto":
         return "auto"
     if isinstance(value, str):
-        raise InputError(f"`{name}` must be a number or 'auto', not {describe(value)}")
+        raise InputError(f"`{name}` must be a number or 'auto', not {describe_value(value)}")
     at_least(0, **{name: value})
     return float(value)
 

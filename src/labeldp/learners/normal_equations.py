@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Array = NDArray[np.float64]
-Columns = NDArray[np.bool_]
+ColumnMask = NDArray[np.bool_]
 
 RANK_TOLERANCE = 1e-9
 """Features are quantised to about 20 bits, so a true direction stands far above this, while the
@@ -126,7 +126,7 @@ class NoisyNormalEquations:
             return radial.deviations(self.radial, confidence)
         return float(ndtri((1 + confidence) / 2))
 
-    def select(self, columns: Columns) -> NoisyNormalEquations:
+    def select(self, columns: ColumnMask) -> NoisyNormalEquations:
         """Return the equations of the fit by these columns; the others count as unexplained."""
         if columns.all():
             return self
@@ -147,7 +147,7 @@ class NoisyNormalEquations:
         )
 
 
-def _place(constant: int | None, columns: Columns) -> int | None:
+def _place(constant: int | None, columns: ColumnMask) -> int | None:
     """Return the place of the constant among these columns, if it is one of them."""
     if constant is None or not columns[constant]:
         return None
@@ -198,7 +198,7 @@ def triangle(blocks: Iterable[Array], columns: int) -> Array:
 
 
 def release_equations(
-    release: Release, source: Source | None, columns: Columns
+    release: Release, source: Source | None, columns: ColumnMask
 ) -> NoisyNormalEquations:
     """Return the normal equations of one release for these columns.
 
@@ -305,7 +305,7 @@ def _possible_residual(release: Release, residual_ss: NoisyValue) -> NoisyValue:
 
 
 def sketch_equations(
-    release: Release, sketch: SketchedLabels, columns: Columns
+    release: Release, sketch: SketchedLabels, columns: ColumnMask
 ) -> NoisyNormalEquations:
     """Return the equations of m aggregates with secret weights, for these columns.
 
@@ -327,7 +327,7 @@ def sketch_equations(
 
 
 def bag_equations(
-    release: Release, labels: BagLabels, source: Source | None, columns: Columns
+    release: Release, labels: BagLabels, source: Source | None, columns: ColumnMask
 ) -> NoisyNormalEquations:
     """Return the equations of sums of labels over bags, whose rows the source holds.
 
@@ -378,7 +378,7 @@ def plain_equations(design: Array, labels: Array, constant: int | None) -> Noisy
 
 def _estimated_equations(
     blocks: Iterable[Array],
-    columns: Columns,
+    columns: ColumnMask,
     constant: int | None,
     count: int,
     unit: float,

@@ -26,7 +26,14 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile
-from labeldp.errors import InputError, MissingExtraError, ReleaseError, describe, positive, to_float
+from labeldp.errors import (
+    InputError,
+    MissingExtraError,
+    ReleaseError,
+    describe_value,
+    positive,
+    to_float,
+)
 from labeldp.mechanisms.registry import read_claim
 from labeldp.release.certificate import CURVE, Claim
 from labeldp.release.files import Release
@@ -116,7 +123,9 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
     """
     several = [releases] if isinstance(releases, str | Path | Release) else releases
     if not isinstance(several, Iterable):
-        raise InputError(f"`releases` must be directories or releases, not {describe(several)}")
+        raise InputError(
+            f"`releases` must be directories or releases, not {describe_value(several)}"
+        )
     certificates: list[dict[str, Any]] = []
     for release in several:
         if not isinstance(release, Release):

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 from labeldp.errors import (
     InputError,
     at_least,
-    describe,
+    describe_value,
     end_share,
     in_range,
     one_of,
@@ -134,7 +134,7 @@ def _end_shares(name: str, value: Any) -> float | dict[str, float]:
         one = to_float(name, value)
     except InputError:
         raise InputError(
-            f"`{name}` must be a number or a dictionary, not {describe(value)}"
+            f"`{name}` must be a number or a dictionary, not {describe_value(value)}"
         ) from None
     end_share(**{name: one})
     return one
