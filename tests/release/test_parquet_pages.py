@@ -125,17 +125,23 @@ def test_a_page_has_no_bytes_behind_its_values(name: str, compression: str, tmp_
     if compression == "snappy":
         body = pa.decompress(body, raw, "snappy", asbytes=True)
 
-    def found(body: bytes) -> list[str]:
+    def found(body: bytes, said: int = 0) -> list[str]:
         packed = pa.compress(body, "snappy", asbytes=True) if compression == "snappy" else body
         inner = struct((1, count), (2, 0), (3, 3), (4, 3))
         header = struct((1, 0), (2, len(body)), (3, len(packed)), (5, inner))
-        content = header + packed
+        content, size = header + packed, said or len(header) + len(body)
+        column: Any = SimpleNamespace(
+            physical_type=chunk.physical_type,
+            compression=chunk.compression,
+            total_uncompressed_size=size,
+        )
         return list(
-            parquet_form._value_problems(io.BytesIO(content), 0, len(content), chunk, levels)
+            parquet_form._value_problems(io.BytesIO(content), 0, len(content), column, levels)
         )
 
     words = ["a page has bytes that belong to no value"]
     assert found(body) == []
+    assert found(body, said=2**40) == ["a column has another size than its pages"]
     assert found(body + b"1") == words
     assert found(body + bytes(len(array))) == words
     if levels:  # behind the levels; the same level in two runs, of which the first is empty
@@ -261,6 +267,7 @@ def changed_chunk(path: Path, **changed: Any) -> list[str]:
         ({"encodings": ("PLAIN", "RLE_DICTIONARY")}, "it is encoded as PLAIN, RLE_DICTIONARY"),
         ({"data_page_offset": 5}, "it has bytes between its columns"),
         ({"num_values": 8}, "a column has other rows than its group"),
+        ({"total_uncompressed_size": 8}, "a group has another size than its columns"),
         *(
             ({name: value}, STATISTICS)
             for name, value in {
@@ -289,6 +296,16 @@ def test_columns_stand_one_after_the_other_to_the_footer(file: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(b"PAR2" + content[4:])
     assert changed_footer(file) == ["it does not begin as Parquet does"]
+
+
+@pytest.mark.parametrize("version", ["21.0.1000", "21.0.0.1", "21.0.0\n", "1" * 200 + ".0.0"])
+def test_a_version_has_few_digits(version: str, file: Path) -> None:
+    """Digits could stand for labels."""
+    footer = pq.read_metadata(file)
+    named: Any = Changed(footer, {"created_by": f"parquet-cpp-arrow version {version}"})
+    with file.open("rb") as content:
+        found = list(parquet_form._footer_problems(content, named))
+    assert found == ["another program wrote it"]
 
 
 # --- sizes ---------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ WRITING: dict[str, Any] = {
 """Options of every Parquet writer."""
 
 _MAGIC = b"PAR1"
-_WRITER = re.compile(r"parquet-cpp-arrow version \d+\.\d+\.\d+(-SNAPSHOT)?")
+_WRITER = re.compile(r"parquet-cpp-arrow version \d{1,3}\.\d{1,3}\.\d{1,3}(-SNAPSHOT)?")
 _MOST_NUMBERS = 1 << 25
 """Most numbers of a row group that is read; another program may have written a larger one."""
 _PER_BYTE = 4
@@ -249,6 +249,9 @@ def _layout_problems(file: IO[bytes], footer: pq.FileMetaData) -> Iterator[str]:
         rows += group.num_rows
         if group.sorting_columns:
             yield "it claims an order of rows"
+        sizes = [group.column(c).total_uncompressed_size for c in range(group.num_columns)]
+        if group.total_byte_size != sum(sizes):
+            yield "a group has another size than its columns"
         for column in range(group.num_columns):
             chunk, schema = group.column(column), footer.schema.column(column)
             if any(getattr(chunk, name, None) for name in _ABSENT):
@@ -317,13 +320,13 @@ def _value_problems(
 
     Readers skip what stands behind them: a byte for each label would go unseen.
     """
-    kind = chunk.physical_type
+    kind, size = chunk.physical_type, 0
     while place < end:
         file.seek(place)
         header = _PAGE_HEADER.match(file.read(_HEADER_BYTES))
         assert header is not None
         raw, packed, count = (number // 2 for number in _varints(header))
-        place += header.end() + packed
+        place, size = place + header.end() + packed, size + header.end() + raw
         if not optional and kind in _WIDTHS and kind != "BOOLEAN":
             full = raw == _WIDTHS[kind] * count
         elif raw > _MOST_PACKED * (packed + 1):
@@ -337,6 +340,8 @@ def _value_problems(
         if not full:
             yield "a page has bytes that belong to no value"
             return
+    if size != chunk.total_uncompressed_size:
+        yield "a column has another size than its pages"
 
 
 def _is_full(page: bytes, kind: str, count: int, optional: int) -> bool:
