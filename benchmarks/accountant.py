@@ -74,7 +74,7 @@ def cases(bags: list[int]) -> list[Case]:
 
 
 def by_contour(case: Case) -> Bounds:
-    loss = contour.compose([(case.bags, case.alpha, case.beta)])
+    loss = contour.joint_loss([(case.bags, case.alpha, case.beta)])
     return quadrature.by_contour(loss, case.epsilon)
 
 

@@ -236,10 +236,11 @@ def test_a_box_of_two_families_is_the_worse_direction_of_both():
     for each, low, high in zip(FAMILIES, left, right, strict=True):
         u, v = (x[0] * (1.0 + each.inflation) for x in each.charts()[0].cells(low, high))
         sides.append((each.bags, u, v))
-    there = contour.compose([(m, v / (1 - v), u / (1 + u)) for m, u, v in sides], 0.1)
-    back = contour.compose([(m, u, v) for m, u, v in sides], 0.1)
+    there = contour.joint_loss([(m, v / (1 - v), u / (1 + u)) for m, u, v in sides], 0.1)
+    back = contour.joint_loss([(m, u, v) for m, u, v in sides], 0.1)
     ways = [
-        0.6 * contour.delta(loss, 0.4 - 0.2)[:, 0] + 0.4 * contour.delta(loss, 0.4 + 0.1)[:, 0]
+        0.6 * contour.loss_delta(loss, 0.4 - 0.2)[:, 0]
+        + 0.4 * contour.loss_delta(loss, 0.4 + 0.1)[:, 0]
         for loss in (there, back)
     ]
     np.testing.assert_allclose(found, np.max(ways, axis=0), rtol=1e-12)

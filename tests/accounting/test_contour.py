@@ -19,7 +19,7 @@ REFERENCES = json.loads(Path(__file__).with_name("references.json").read_text())
 
 
 def delta(bags, alpha, beta, epsilon, mu=0.0):
-    return by_contour(contour.compose([(bags, alpha, beta)], mu), epsilon)
+    return by_contour(contour.joint_loss([(bags, alpha, beta)], mu), epsilon)
 
 
 def test_the_references_cover_what_is_claimed():
@@ -104,9 +104,9 @@ def root_gamma_rule(shape):
 
 
 def test_two_releases_under_one_floor_are_one():
-    one = by_contour(contour.compose([(90, 0.1, 0.05)]), 1.0)
-    two = by_contour(contour.compose([(40, 0.1, 0.05), (50, 0.1, 0.05)]), 1.0)
-    more = by_contour(contour.compose([(40, 0.1, 0.05), (51, 0.1, 0.05)]), 1.0)
+    one = by_contour(contour.joint_loss([(90, 0.1, 0.05)]), 1.0)
+    two = by_contour(contour.joint_loss([(40, 0.1, 0.05), (50, 0.1, 0.05)]), 1.0)
+    more = by_contour(contour.joint_loss([(40, 0.1, 0.05), (51, 0.1, 0.05)]), 1.0)
     assert two.estimate == pytest.approx(one.estimate, rel=1e-12, abs=0.0)
     assert more.lower > one.upper
 
@@ -118,7 +118,7 @@ def test_two_unlike_sketches_against_a_histogram():
     kappa = -10 * (math.log1p(0.2) + math.log1p(-0.1)) - 30 * (math.log1p(0.05) + math.log1p(-0.2))
     loss = kappa + 0.2 * draws[0] - 0.1 * draws[1] + 0.05 * draws[2] - 0.2 * draws[3]
     gain = np.maximum(0.0, -np.expm1(1.0 - loss))
-    answer = by_contour(contour.compose([(20, 0.2, 0.1), (60, 0.05, 0.2)]), 1.0)
+    answer = by_contour(contour.joint_loss([(20, 0.2, 0.1), (60, 0.05, 0.2)]), 1.0)
     error = gain.std() / math.sqrt(gain.size)
     assert abs(gain.mean() - answer.estimate) < 6 * error
     assert error < 0.01 * answer.estimate

@@ -19,7 +19,7 @@ CELLS = range(3)
 
 def three():
     """A loss in three cells."""
-    return contour.compose(FACTORS, MU)
+    return contour.joint_loss(FACTORS, MU)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def log_mgf(cell, z, mu=MU, factors=FACTORS):
 @pytest.mark.parametrize("epsilon", [-1.3, -0.9, 0.2, 2.0, 9.0])
 def test_the_quick_bound_is_that_of_chernoff_with_a_margin(epsilon):
     passes = contour._passes(three(), epsilon)
-    exact = contour.delta(three(), epsilon)
+    exact = contour.loss_delta(three(), epsilon)
     for cell in CELLS:
         z = mp.mpf(passes.saddle[cell])
         if passes.left[cell]:
@@ -144,13 +144,13 @@ def test_many_cells_are_as_many_single_ones(epsilon):
     alpha[::10] = 0.0
     beta = generator.uniform(0.0, 0.3, 170)
     beta[::20] = 0.0
-    together = contour.delta(contour.compose([(9, alpha, beta)]), epsilon)
+    together = contour.loss_delta(contour.joint_loss([(9, alpha, beta)]), epsilon)
     for cell in range(0, 170, 13):
-        one = contour.delta(contour.compose([(9, alpha[cell], beta[cell])]), epsilon)[:, 0]
+        one = contour.loss_delta(contour.joint_loss([(9, alpha[cell], beta[cell])]), epsilon)[:, 0]
         np.testing.assert_allclose(together[:, cell], one, rtol=1e-12)
     assert (together[:, ::20] == 0.0).all()
     enough = float(np.median(together[2]))
-    quick = contour.delta(contour.compose([(9, alpha, beta)]), epsilon, enough)
+    quick = contour.loss_delta(contour.joint_loss([(9, alpha, beta)]), epsilon, enough)
     left = (quick[1] == 0.0) & (together[1] > 0.0)
     assert left.any()
     assert (quick[2][left] <= enough).all()
@@ -159,14 +159,14 @@ def test_many_cells_are_as_many_single_ones(epsilon):
 
 
 def test_a_loss_that_has_a_most_costs_nothing_from_there_on():
-    loss = contour.compose([(6, [0.0, 0.0, 0.1], [0.2, 0.3, 0.2])])
+    loss = contour.joint_loss([(6, [0.0, 0.0, 0.1], [0.2, 0.3, 0.2])])
     kappa = loss.offset()
-    found = contour.delta(loss, float(kappa[0]))
+    found = contour.loss_delta(loss, float(kappa[0]))
     assert found[:, 0].tolist() == [0.0, 0.0, 0.0]
     assert (found[1, 1:] > 0.0).all()
-    beside = contour.delta(contour.compose([(6, 0.0, 0.2)], 0.1), float(kappa[0]))
+    beside = contour.loss_delta(contour.joint_loss([(6, 0.0, 0.2)], 0.1), float(kappa[0]))
     assert beside[0, 0] > 0.0
-    below = contour.delta(loss, float(kappa[0]) * (1 - 1e-3))
+    below = contour.loss_delta(loss, float(kappa[0]) * (1 - 1e-3))
     assert below[2, 0] > 0.0
 
 
@@ -178,9 +178,9 @@ def test_some_references_are_met_to_twelve_digits(first):
     """Cells of all sizes at once, as neighbours are."""
     for bags, alpha, beta, epsilon, told in REFERENCES[first::12]:
         value = float(told)
-        lower, estimate, upper = contour.delta(contour.compose([(bags, alpha, beta)]), epsilon)[
-            :, 0
-        ]
+        lower, estimate, upper = contour.loss_delta(
+            contour.joint_loss([(bags, alpha, beta)]), epsilon
+        )[:, 0]
         assert estimate == pytest.approx(value, rel=1e-12, abs=0.0)
         assert value * (1 - 3e-9) <= lower < value < upper <= value * (1 + 3e-9)
 
@@ -188,7 +188,9 @@ def test_some_references_are_met_to_twelve_digits(first):
 @pytest.mark.parametrize("mu", [0.05, 1.0, 8.0])
 @pytest.mark.parametrize("epsilon", [-2.0, 0.0, 0.1, 3.0])
 def test_a_gaussian_alone_is_met_to_ten_digits(mu, epsilon):
-    lower, estimate, upper = contour.delta(contour.compose([(1, 0.0, 0.0)], mu), epsilon)[:, 0]
+    lower, estimate, upper = contour.loss_delta(contour.joint_loss([(1, 0.0, 0.0)], mu), epsilon)[
+        :, 0
+    ]
     exact = gaussian.delta(epsilon, mu)
     if exact > 1e-290:
         assert estimate == pytest.approx(exact, rel=1e-10, abs=0.0)
@@ -198,22 +200,22 @@ def test_a_gaussian_alone_is_met_to_ten_digits(mu, epsilon):
 def test_a_release_with_an_end_beside_one_without_has_none():
     """One sketch alone costs nothing from its κ on; the other goes on."""
     ends, goes_on = (6, 0.0, 0.2), (6, 0.1, 0.0)
-    both = contour.compose([ends, goes_on])
-    epsilon = max(float(each.offset()[0]) for each in (both, contour.compose([ends]))) + 0.1
-    assert contour.delta(contour.compose([ends]), epsilon)[2, 0] == 0.0
-    assert contour.delta(both, epsilon)[0, 0] > 1e-3
-    assert contour.delta(both, epsilon).shape == (3, 1)
-    assert contour.delta(contour.compose([(6, [0.1, 0.2], 0.3)]), epsilon).shape == (3, 2)
-    assert contour.delta(contour.compose([(6, 0.1, [0.2, 0.3])]), epsilon).shape == (3, 2)
-    assert contour.delta(contour.compose([(60_000, 0.0015, 0.0)]), 12.0)[2, 0] == 1e-300
+    both = contour.joint_loss([ends, goes_on])
+    epsilon = max(float(each.offset()[0]) for each in (both, contour.joint_loss([ends]))) + 0.1
+    assert contour.loss_delta(contour.joint_loss([ends]), epsilon)[2, 0] == 0.0
+    assert contour.loss_delta(both, epsilon)[0, 0] > 1e-3
+    assert contour.loss_delta(both, epsilon).shape == (3, 1)
+    assert contour.loss_delta(contour.joint_loss([(6, [0.1, 0.2], 0.3)]), epsilon).shape == (3, 2)
+    assert contour.loss_delta(contour.joint_loss([(6, 0.1, [0.2, 0.3])]), epsilon).shape == (3, 2)
+    assert contour.loss_delta(contour.joint_loss([(60_000, 0.0015, 0.0)]), 12.0)[2, 0] == 1e-300
 
 
 @pytest.mark.parametrize(("bags", "alpha", "beta"), [(2, 0.001, 0.1), (5, 0.1, 0.01)])
 def test_where_the_contour_bends_the_wrong_way_a_straight_one_settles(bags, alpha, beta):
-    loss = contour.compose([(bags, alpha, beta)])
+    loss = contour.joint_loss([(bags, alpha, beta)])
     kappa = float(loss.offset()[0])
-    lower, estimate, upper = contour.delta(loss, kappa)[:, 0]
-    near = contour.delta(loss, kappa * (1 - 1e-7))[1, 0]
+    lower, estimate, upper = contour.loss_delta(loss, kappa)[:, 0]
+    near = contour.loss_delta(loss, kappa * (1 - 1e-7))[1, 0]
     assert estimate == pytest.approx(near, rel=1e-4)
     assert estimate * (1 - 3e-9) <= lower <= upper <= estimate * (1 + 3e-9)
 
@@ -222,7 +224,7 @@ def test_the_quick_bound_of_a_huge_loss_has_room_for_what_cancels():
     """Terms of 5e6 leave nine digits: more than the margin alone."""
     mu = 3e5
     epsilon = 0.5 * mu**2 + 30.0 * mu
-    passes = contour._passes(contour.compose([(1, 0.0, 0.0)], mu), epsilon)
+    passes = contour._passes(contour.joint_loss([(1, 0.0, 0.0)], mu), epsilon)
     with mp.workdps(60):
         z, m = mp.mpf(passes.saddle[0]), mp.mpf(mu)
         ratio = z * mp.log(z) - (1 + z) * mp.log(1 + z)

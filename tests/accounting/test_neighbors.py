@@ -18,8 +18,8 @@ def member(bags, tau, cosine, leverage, epsilon, mu=0.0):
     """δ of single neighbours in the worse direction; arrays allowed."""
     u, v = neighbors.roots(tau, cosine, leverage)
     alpha, beta = neighbors.scales(u, v)
-    there = contour.delta(contour.compose([(bags, alpha, beta)], mu), epsilon)
-    back = contour.delta(contour.compose([(bags, u, v)], mu), epsilon)
+    there = contour.loss_delta(contour.joint_loss([(bags, alpha, beta)], mu), epsilon)
+    back = contour.loss_delta(contour.joint_loss([(bags, u, v)], mu), epsilon)
     return np.maximum(there, back)
 
 

@@ -95,9 +95,9 @@ def test_a_value_is_that_of_the_worse_direction():
     found = value(u, v)
     for place in (0, 1):
         wide_u, wide_v = 1.25 * u[place], 1.25 * v[place]
-        there = contour.compose([(30, wide_v / (1 - wide_v), wide_u / (1 + wide_u))], 0.1)
-        back = contour.compose([(30, wide_u, wide_v)], 0.1)
-        both = [contour.delta(loss, 0.4)[:, 0] for loss in (there, back)]
+        there = contour.joint_loss([(30, wide_v / (1 - wide_v), wide_u / (1 + wide_u))], 0.1)
+        back = contour.joint_loss([(30, wide_u, wide_v)], 0.1)
+        both = [contour.loss_delta(loss, 0.4)[:, 0] for loss in (there, back)]
         np.testing.assert_allclose(found[:, place], np.max(both, axis=0), rtol=1e-12)
     assert found[:, 2].tolist() == [1.0, 1.0, 1.0]
     huge = value(np.array([1e15]), np.array([0.1]))

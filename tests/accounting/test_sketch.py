@@ -36,8 +36,8 @@ def eigenvalues(x, y, row, change):
 def delta(bags, u, v, epsilon):
     """The worse direction."""
     alpha, beta = neighbors.scales(np.asarray(u), np.asarray(v))
-    there = by_contour(contour.compose([(bags, alpha, beta)]), epsilon)
-    back = by_contour(contour.compose([(bags, u, v)]), epsilon)
+    there = by_contour(contour.joint_loss([(bags, alpha, beta)]), epsilon)
+    back = by_contour(contour.joint_loss([(bags, u, v)]), epsilon)
     return max(there, back, key=lambda b: b.estimate)
 
 
@@ -118,14 +118,14 @@ def test_two_kinds_of_sketches_beside_bounded_noise_take_bounded_work(monkeypatc
     """As in a ledger of three mechanisms: a box costs an integral for every point of the noise."""
     whole = SketchProfile(DatasetBounds(4000, (0.0, 10.0), 5, 0.01), 3000, 4.0e6, 0.075, 1e-7)
     bag = SketchProfile(DatasetBounds(96, (0.0, 10.0), 5, 0.26), 1, 8168.0, 0.075, 1e-7)
-    together, looks, integral = compose([RadialProfile(1.0, 5), whole, bag]), [], contour.delta
+    together, looks, integral = compose([RadialProfile(1.0, 5), whole, bag]), [], contour.loss_delta
 
     def counted(loss, *rest):
         looks.append(loss.alpha.shape[1])
         assert sum(looks) < 60_000
         return integral(loss, *rest)
 
-    monkeypatch.setattr(contour, "delta", counted)
+    monkeypatch.setattr(contour, "loss_delta", counted)
     for epsilon in (1.5, 8.0):
         looks.clear()
         found = together.delta(epsilon)

@@ -124,7 +124,7 @@ def test_the_one_bag_curve_is_that_of_our_accountant(
 ) -> None:
     """So what dp_accounting composes is the right loss."""
     epsilons = np.array([-20.0, -3.0, -0.5, 0.0, 0.4, 2.0, 9.0]) * alpha
-    loss = contour.compose([(1, alpha, beta)])
+    loss = contour.joint_loss([(1, alpha, beta)])
     expected = [by_contour(loss, float(epsilon)).estimate for epsilon in epsilons]
     found = program("accountant").one_bag(alpha, beta, epsilons)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)

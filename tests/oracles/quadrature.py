@@ -19,7 +19,7 @@ _SPREAD = 8.0  # √G2 has standard deviation 1/2: the integral runs over 16 of 
 
 def by_contour(loss: contour.Loss, epsilon: float) -> Bounds:
     """δ(ε) of a loss with a single cell, by the method that is tested."""
-    lower, estimate, upper = contour.delta(loss, epsilon)[:, 0].tolist()
+    lower, estimate, upper = contour.loss_delta(loss, epsilon)[:, 0].tolist()
     return Bounds(lower, estimate, upper)
 
 

@@ -82,7 +82,7 @@ def _log1p_minus_series(x: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class Loss:
-    """Independent releases, vectorised: arrays are (factors, cells). `compose` builds one."""
+    """Independent releases, vectorised: arrays are (factors, cells). `joint_loss` builds one."""
 
     shape: Reals  # m/2 of each factor, (factors, 1)
     alpha: Reals
@@ -91,18 +91,18 @@ class Loss:
     gaussian: float  # μ
 
     def take(self, cells: Cells) -> Loss:
-        """The same loss on some of the cells."""
+        """Return the same loss on some of the cells."""
         alpha, beta = self.alpha[:, cells], self.beta[:, cells]
         return Loss(self.shape, alpha, beta, self.drift[cells], self.gaussian)
 
     def curved(self, z: Numbers) -> Numbers:
-        """log E[e^{zL}] less its linear and Gaussian parts, at z of shape (cells, nodes)."""
+        """Return log E[e^{zL}] less its linear and Gaussian parts, at z of shape (cells, nodes)."""
         logs = log1p_minus(np.concatenate([-self.alpha, self.beta])[:, :, None] * z)
         pairs = logs[: len(self.shape)] + logs[len(self.shape) :]
         return np.asarray(np.einsum("f,fcn->cn", -self.shape[:, 0], pairs))
 
     def log_integrand(self, z: Complexes, epsilon: float) -> Complexes:
-        """log of E[e^{zL}]e^{−zε}/(z(z+1)), on any branch: it is only exponentiated."""
+        """Return log of E[e^{zL}]e^{−zε}/(z(z+1)), on any branch: it is only exponentiated."""
         gauss = 0.5 * self.gaussian**2
         log_mgf = self.curved(z) + z * (self.drift[:, None] + gauss * (z + 1.0))
         return log_mgf - z * epsilon - np.log(z * (1.0 + z))
@@ -126,16 +126,16 @@ class Loss:
         return np.asarray(self.mean()[:, None] + growth + rest)
 
     def width(self, z: Reals) -> Reals:
-        """The standard deviation of the integrand at its saddle."""
+        """Return the standard deviation of the integrand at its saddle."""
         a, b = self.alpha, self.beta
         curved = (self.shape * ((a / (1.0 - a * z)) ** 2 + (b / (1.0 + b * z)) ** 2)).sum(0)
         return np.asarray((curved + self.gaussian**2 + z**-2.0 + (1.0 + z) ** -2.0) ** -0.5)
 
 
-def compose(
+def joint_loss(
     factors: Sequence[tuple[float, npt.ArrayLike, npt.ArrayLike]], gaussian: float = 0.0
 ) -> Loss:
-    """The loss of sketches (bags, α, β), each α and β a scalar or an array of cells."""
+    """Return the loss of sketches (bags, α, β), each α and β a scalar or an array of cells."""
     cells = np.broadcast_shapes((1,), *(np.shape(x) for f in factors for x in f[1:]))
     alpha = np.array([np.broadcast_to(np.asarray(f[1], float), cells) for f in factors])
     beta = np.array([np.broadcast_to(np.asarray(f[2], float), cells) for f in factors])
@@ -144,8 +144,8 @@ def compose(
     return Loss(shape, alpha, beta, drift, float(gaussian))
 
 
-def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
-    """Rows lower, estimate, upper of δ(ε), one column per cell; ε may be any real number.
+def loss_delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
+    """Return rows lower, estimate, upper of δ(ε), one column per cell; ε may be any real number.
 
     Cells whose Chernoff bound is at most `enough` are left at it, and at an estimate of 0. What
     does not settle on the hyperbola is tried on the straight line, which is slower but bends

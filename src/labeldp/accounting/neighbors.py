@@ -203,10 +203,10 @@ def _delta_of_boxes(
             # both directions of the same neighbours side by side, D→D' before D'→D
             both = np.concatenate([alpha, u[inside]]), np.concatenate([beta, v[inside]])
             factors.append((bags, *both))
-        loss = contour.compose(factors, gaussian)
+        loss = contour.joint_loss(factors, gaussian)
         # a bound of one of several points says little about their sum
         enough = enough if len(points) == 1 else 0.0
-        total = sum(p * contour.delta(loss, epsilon - x, enough) for x, p in points)
+        total = sum(p * contour.loss_delta(loss, epsilon - x, enough) for x, p in points)
         out[:, inside] = np.asarray(total).reshape(3, 2, -1).max(axis=1)
     # what cannot be computed promises nothing
     return np.minimum(np.nan_to_num(out, nan=1.0), 1.0)

@@ -49,7 +49,7 @@ from labeldp.errors import InputError, at_least, ordered, positive
 
 Reals = npt.NDArray[np.float64]
 
-MOST_BAG_SIZE = 10**9
+MOST_WEIGHTED_BAG_SIZE = 10**9
 _MOST_EPSILON = 1e5  # the integral is slow at large ε
 _MOST_LOG_NOISE = 30.0  # of noise deviation over label width
 _LEAST_NOISY_FRACTION = 1e-300
@@ -88,9 +88,10 @@ class RandomWeightsProfile(PrivacyProfile):
         if self.noisy_fraction > 1.0:
             raise InputError(f"`noisy_fraction` must be at most 1, not {self.noisy_fraction}")
         if self.bag_size > self._largest_bag:
+            most = self.rows or MOST_WEIGHTED_BAG_SIZE
             raise InputError(
-                f"`bag_size` {self.bag_size:,} is above the {self.rows or MOST_BAG_SIZE:,} "
-                "rows there may be; ask for smaller bags"
+                f"`bag_size` {self.bag_size:,} is above the {most:,} rows there may be; ask for "
+                "smaller bags"
             )
 
     @property
@@ -105,7 +106,7 @@ class RandomWeightsProfile(PrivacyProfile):
 
     @property
     def _largest_bag(self) -> int:
-        return min(self.rows or MOST_BAG_SIZE, MOST_BAG_SIZE)
+        return min(self.rows or MOST_WEIGHTED_BAG_SIZE, MOST_WEIGHTED_BAG_SIZE)
 
     def delta(self, epsilon: float) -> Bounds:
         at_least(0.0, epsilon=epsilon)
