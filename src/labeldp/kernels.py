@@ -74,7 +74,7 @@ class Kernels:
     @staticmethod
     def count_pairs(counts: NDArray[np.int64], left: Codes, right: Codes) -> None:
         """counts[left, right] += 1 for every row."""
-        cells = _cells(counts, left, right)
+        cells = _flat_places(counts, left, right)
         counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
 
     @staticmethod
@@ -85,10 +85,10 @@ class Kernels:
     @staticmethod
     def add_pair_lookup(out: Numbers, table: Numbers, left: Codes, right: Codes) -> None:
         """out += table[left, right]."""
-        out += table.ravel().take(_cells(table, left, right))
+        out += table.ravel().take(_flat_places(table, left, right))
 
 
-def _cells(table: NDArray[Any], left: Codes, right: Codes) -> NDArray[np.int64]:
+def _flat_places(table: NDArray[Any], left: Codes, right: Codes) -> NDArray[np.int64]:
     """Return places in the flattened table."""
     cells = left.astype(np.int64)
     cells *= table.shape[1]

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, FeatureMap, scan
-from labeldp.data.columns import to_float
+from labeldp.data.columns import column_floats
 from labeldp.data.options import TextOptions
 from labeldp.data.text_types import TextCounts, infer_parsers, parse_numbers
 from labeldp.features.fit import fit_features
@@ -411,6 +411,6 @@ def test_typed_times_are_hours() -> None:
     quarter = datetime.timedelta(minutes=15)
     for value in (pa.scalar(quarter, pa.duration("ns")), pa.scalar(datetime.time(0, 15))):
         times = pa.array([value.as_py(), None], value.type)
-        assert to_float(times, "x").tolist()[0] == 0.25
-        assert np.isnan(to_float(times, "x")[1])
+        assert column_floats(times, "x").tolist()[0] == 0.25
+        assert np.isnan(column_floats(times, "x")[1])
         assert scan({"x": times, "y": [1, 2]}, label="y", categorical=["x"]).columns[0].declared

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import look, scan
-from labeldp.data.columns import to_float
+from labeldp.data.columns import column_floats
 from labeldp.data.labels import LabelParser
 from labeldp.features.fit import fit_features
 from labeldp.profile.page import look_page
@@ -218,12 +218,12 @@ def test_digits_that_are_days(form: str, tmp_path: Path) -> None:
     assert kinds(found) == {"sold": "date", "size": "number"}
     source = scan(data, date_format="%Y%m%d")
     epoch = datetime.date(1970, 1, 1)
-    read = np.concatenate([to_float(b.column(0), "sold") for b in source.feature_batches()])
+    read = np.concatenate([column_floats(b.column(0), "sold") for b in source.feature_batches()])
     assert read[:4].tolist() == [(day - epoch).days for day in days[:4]]
     formats = fit_features(source).column_formats
     further = scan({"sold": [20200229], "size": [3]}, column_formats=formats)
     batch = next(further.feature_batches())
-    assert to_float(batch.column(0), "sold").tolist() == [18321.0]
+    assert column_floats(batch.column(0), "sold").tolist() == [18321.0]
     no_days = {"x": [20_210_000 + 37 * k for k in range(60)]}
     assert "--date-format" not in look(no_days)["options"]
 

@@ -47,13 +47,13 @@ class Column:
         )
 
 
-def is_text(type_: pa.DataType) -> bool:
+def is_text_type(type_: pa.DataType) -> bool:
     """Whether values are strings, in any of Arrow's layouts."""
     views = pa.types.is_string_view(type_)
     return bool(views or pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
-def is_number(type_: pa.DataType) -> bool:
+def is_number_type(type_: pa.DataType) -> bool:
     """Whether values are integers, floats or decimals."""
     return bool(
         pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
@@ -78,7 +78,7 @@ def value_type(type_: pa.DataType) -> pa.DataType:
 def is_usable(type_: pa.DataType) -> bool:
     """Whether a model here can use values of a type: one number, text or time each."""
     values = value_type(type_)
-    scalar = is_text(values) or is_number(values) or is_moment(values) or is_clock(values)
+    scalar = is_text_type(values) or is_number_type(values) or is_moment(values) or is_clock(values)
     return bool(scalar or pa.types.is_boolean(values) or pa.types.is_null(values))
 
 
@@ -94,7 +94,9 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool
     if pa.types.is_integer(type_) and not (numeric or categorical):
         kind = "integer"
     elif not categorical:
-        quantity = is_number(type_) or is_moment(type_) or is_clock(type_) or type_ == pa.null()
+        quantity = (
+            is_number_type(type_) or is_moment(type_) or is_clock(type_) or type_ == pa.null()
+        )
         kind = "numeric" if numeric or quantity else "categorical"
     return Column(field.name, kind, str(type_), numeric or categorical, wanted)
 
@@ -121,7 +123,7 @@ _ZERO = arrow_numbers(np.zeros(1, np.int64))[0]
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
+def column_floats(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
     """Return the column as float64 with NaN for missing; dates count days since 1970, times hours.
 
     `first_row` is the position of the array's first row in the data, for messages.
@@ -132,7 +134,7 @@ def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float
     type_ = array.type
     if is_moment(type_) or is_clock(type_):
         return _days_or_hours(array)
-    if not (is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+    if not (is_number_type(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
         raise DataError(
             f"column {name!r} has type {type_}, which is not a number; declare it `numeric` when "
             "the table is scanned, or drop it"

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from labeldp.data.columns import NULL_WORDS, NUMBER, is_text
+from labeldp.data.columns import NULL_WORDS, NUMBER, is_text_type
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
 from labeldp.data.files import DELIMITERS, common_schema, reading_file
 from labeldp.data.options import TextOptions
@@ -222,7 +222,7 @@ def _parsing(path: Path, form: str, encoding: str) -> Iterator[None]:
 
 def _has_wrong_bytes(column: pa.Array) -> bool:
     """Whether some bytes were no text of another encoding than UTF-8 (`open_text`)."""
-    return is_text(column.type) and bool(pc.any(pc.match_substring(column, "\ufffd")).as_py())
+    return is_text_type(column.type) and bool(pc.any(pc.match_substring(column, "\ufffd")).as_py())
 
 
 def _texts_of(raw: pa.Array) -> pa.Array:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from labeldp.data.columns import is_text
+from labeldp.data.columns import is_text_type
 from labeldp.data.delimited import MOST_TITLES, first_header, numbered_names
 from labeldp.data.files import common_schema
 from labeldp.data.labels import label_texts
@@ -236,7 +236,7 @@ def open_foreign(
     schema = common_schema(paths, [table.schema for table in tables])
     whole = pa.concat_tables(tables)
     # Numbers are often typed as text in Excel.
-    mixed = [each.name for each in schema if form == "Excel" and is_text(each.type)]
+    mixed = [each.name for each in schema if form == "Excel" and is_text_type(each.type)]
     uncut = None
     if options.skip_footer:
         every = replace(options, skip_footer=None)

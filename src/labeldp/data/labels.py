@@ -21,7 +21,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_words, no_value
-from labeldp.data.columns import NULL_WORDS, NUMBER, floats_of, is_number, is_text, value_type
+from labeldp.data.columns import (
+    NULL_WORDS,
+    NUMBER,
+    floats_of,
+    is_number_type,
+    is_text_type,
+    value_type,
+)
 from labeldp.data.text_types import may_lack, parse_numbers, without_codes
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
@@ -135,8 +142,8 @@ def _without_point(number: Decimal) -> str:
 def check_label_type(field: pa.Field) -> None:
     """Refuse a label column whose type is no number and no text, which may spell numbers out."""
     type_ = value_type(field.type)
-    number = is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
-    if not (number or is_text(type_)):
+    number = is_number_type(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
+    if not (number or is_text_type(type_)):
         raise DataError(
             f"label column {field.name!r} has type {field.type}, which is not numeric; name "
             f"another column or convert it"
@@ -159,7 +166,7 @@ class LabelParser:
         Flags are whether some texts are no numbers, and the units of the others.
         """
         column = self._without_missing(column)
-        if not is_text(column.type):
+        if not is_text_type(column.type):
             return floats_of(column), frozenset()
         values, units = parse_numbers(column, self.decimal)
         unreadable = pc.and_(column.is_valid(), values.is_null())
@@ -175,7 +182,7 @@ class LabelParser:
         leave its row out would show who gave it. The check of labels refuses it.
         """
         column = self._without_missing(column)
-        if not is_text(column.type):
+        if not is_text_type(column.type):
             return pc.invert(pc.is_null(column, nan_is_null=True))
         return column.is_valid()
 
@@ -185,7 +192,7 @@ class LabelParser:
             column = column.dictionary_decode()
         numbers = (Decimal(code) for code in self.codes if re.fullmatch(NUMBER, code))
         column = without_codes(column, [*self.codes, *map(_without_point, numbers)])
-        if not is_text(column.type):
+        if not is_text_type(column.type):
             return column
         texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
         missing = pc.or_kleene(

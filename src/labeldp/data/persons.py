@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
-from labeldp.data.columns import is_text, value_type
+from labeldp.data.columns import is_text_type, value_type
 from labeldp.errors import DataError
 from labeldp.kernels import mixed
 
@@ -34,7 +34,7 @@ _TEXT = np.uint64(0x9E3779B97F4A7C15)
 def check_person_type(field: pa.Field) -> None:
     """Refuse a column that holds neither texts nor integers."""
     type_ = value_type(field.type)
-    if not (is_text(type_) or pa.types.is_integer(type_)):
+    if not (is_text_type(type_) or pa.types.is_integer(type_)):
         raise DataError(
             f"person column {field.name!r} has type {field.type}; ids must be integers or text, so "
             "convert it"
@@ -72,7 +72,7 @@ def person_hashes(ids: pa.Array, name: str) -> PersonHashes:
         used = np.unique(places)
         among = ids.dictionary.take(arrow_numbers(used))
         return person_hashes(among, name)[np.searchsorted(used, places)]
-    if not is_text(ids.type):
+    if not is_text_type(ids.type):
         return _hash_integers(ids)
     # Files may spell an id in several ways: " 7", "7", "+7", "007", "7.0", "7e0". Signs that look
     # the same have one form: an accent may be one sign with its letter, or its own. A whole number

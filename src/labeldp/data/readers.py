@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.data.columns import check_breadth, is_number, is_text, value_type
+from labeldp.data.columns import check_breadth, is_number_type, is_text_type, value_type
 from labeldp.data.dates import digits_of, is_all_digits
 from labeldp.data.files import common_schema, reading_file
 from labeldp.data.options import TextOptions
@@ -130,7 +130,7 @@ class TableReader(ABC):
         nulls = options.null_words(every, delimited=self.delimited)
         codes = options.split_na(every)[1]
         types = {name: self.stored_schema.field(name).type for name in features}
-        texts = {name for name, type_ in types.items() if is_text(value_type(type_))}
+        texts = {name for name, type_ in types.items() if is_text_type(value_type(type_))}
         looked_at = []
         for name, type_ in types.items():
             form = formats.get(name, {})
@@ -140,7 +140,7 @@ class TableReader(ABC):
                 looks = self.delimited or (said and name not in categorical)
             else:
                 digits = is_all_digits(form.get("date_format") or options.date_format)
-                looks = digits and is_number(type_) and name not in (*numeric, *categorical)
+                looks = digits and is_number_type(type_) and name not in (*numeric, *categorical)
             if looks:
                 looked_at.append(name)
         rows, counts = self.rows, dict[str, TextCounts]()
@@ -173,7 +173,7 @@ class TableReader(ABC):
             rows += batch.num_rows
             for name, count in counts.items():
                 column = without_codes(batch.column(name), codes.get(name, ()))
-                if is_number(column.type):
+                if is_number_type(column.type):
                     column = digits_of(column)
                 count.add(nulled(column, null_words), date_format)
         return rows, counts
@@ -209,7 +209,7 @@ class ParquetReader(TableReader):
     def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; dictionaries may differ from batch to batch."""
         schema = self.stored_schema
-        texts = [name for name in columns if is_text(value_type(schema.field(name).type))]
+        texts = [name for name in columns if is_text_type(value_type(schema.field(name).type))]
         groups = {} if self.groups is None else {"row_groups": list(self.groups)}
         for path in self.paths:
             with reading_file(path, "Parquet"):

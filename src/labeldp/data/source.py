@@ -391,7 +391,7 @@ def open_table(
     options = options or TextOptions()
     if isinstance(data, TableReader):
         return data
-    paths, form = _find(data)
+    paths, form = _files_and_format(data)
     for name in _INAPPLICABLE.get(form, _OF_TEXT):
         if getattr(options, name) is not None:
             what = form or f"the {type(data).__name__}"
@@ -412,7 +412,7 @@ def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
 
     `thousands` and parts of texts and dates were options of earlier versions.
     """
-    inapplicable = _INAPPLICABLE.get(_find(data)[1], _OF_TEXT)
+    inapplicable = _INAPPLICABLE.get(_files_and_format(data)[1], _OF_TEXT)
     gone = ("thousands", "date_parts", "text_parts", *inapplicable)
     options = {name: value for name, value in keywords.items() if name not in gone}
     if keywords.get("thousands") in (".", ","):
@@ -420,7 +420,7 @@ def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _find(data: Any) -> tuple[tuple[Path, ...], str]:
+def _files_and_format(data: Any) -> tuple[tuple[Path, ...], str]:
     """Return the files that a path means, and their format; nothing of a frame."""
     return find_files(fsdecode(data)) if isinstance(data, str | bytes | PathLike) else ((), "")
 

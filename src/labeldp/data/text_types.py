@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
-from labeldp.data.columns import NUMBER, is_number, is_text, value_type
+from labeldp.data.columns import NUMBER, is_number_type, is_text_type, value_type
 from labeldp.data.dates import ISO, MOMENT, count_formats, digits_of, other_order, parse_dates
 from labeldp.data.options import TextOptions
 from labeldp.errors import DataError
@@ -243,9 +243,9 @@ class ColumnParser:
     def parse(self, column: pa.Array) -> pa.Array:
         """Return the values; the same object if nothing is to be done."""
         column = without_codes(column, self.codes)
-        if is_number(column.type) and self.kind == "date":
+        if is_number_type(column.type) and self.kind == "date":
             column = digits_of(column)
-        if not is_text(value_type(column.type)):
+        if not is_text_type(value_type(column.type)):
             return column
         if self.kind == "stored":
             return nulled(column, self.null_words)
@@ -402,12 +402,12 @@ def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if is_number(column.type):
+    if is_number_type(column.type):
         numbers = [float(code) for code in codes if re.fullmatch(NUMBER, code)]
         values = column.cast(pa.float64(), safe=False)
         missing = pc.is_in(values, value_set=arrow_numbers(np.array(numbers, np.float64)))
     else:
-        texts = _trimmed(column) if is_text(column.type) else column.cast(pa.string())
+        texts = _trimmed(column) if is_text_type(column.type) else column.cast(pa.string())
         missing = pc.is_in(texts, value_set=arrow_words(codes, texts.type))
     return _only(column, pc.invert(missing))
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers
-from labeldp.data.columns import floats_of, integer_ends, to_float
+from labeldp.data.columns import column_floats, floats_of, integer_ends
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of, names_of
 from labeldp.features.columns import NumericColumn
@@ -55,7 +55,7 @@ class Extremes:
             self.exact &= exact
             self._widen(low, high)
             return
-        values = to_float(array, self.name, first_row)
+        values = column_floats(array, self.name, first_row)
         absent = int(np.isnan(values).sum())
         self.missing += absent
         if absent < len(values):
@@ -136,7 +136,7 @@ class NumberSums:
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
         """Add one batch: sums over at most 2**20 rows of codes below 2**20 fit 64 bits."""
         values = np.empty(len(array))
-        self.column.write_codes(values, to_float(array, self.column.name), Kernels())
+        self.column.write_codes(values, column_floats(array, self.column.name), Kernels())
         codes = values[~np.isnan(values)].astype(np.int64)
         self.rows += len(codes)
         self.total += int(codes.sum())
@@ -169,7 +169,7 @@ class Tails:
         if pa.types.is_integer(array.type):
             self._take(floats_of(array))
         else:
-            self._take(to_float(array, self.name, first_row))
+            self._take(column_floats(array, self.name, first_row))
 
     def _take(self, *numbers: NDArray[np.float64]) -> None:
         """Take in numbers, or those for either end."""

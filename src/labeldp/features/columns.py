@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.data.columns import to_float
+from labeldp.data.columns import column_floats
 from labeldp.errors import DataError
 from labeldp.io_util import (
     Check,
@@ -146,7 +146,7 @@ class NumericColumn:
     def encode(self, array: pa.Array, out: NDArray[np.float64], kernels: Kernels) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
         codes = out[:, 0]
-        finite = self.write_codes(codes, to_float(array, self.name), kernels)
+        finite = self.write_codes(codes, column_floats(array, self.name), kernels)
         if self.indicator:
             out[:, 1] = 0.0 if finite else np.isnan(codes)
         if not finite:

@@ -204,7 +204,7 @@ class Encoder:
         if isinstance(batch, Packed):
             columns, codes, persons = batch.numbers, batch.codes, batch.persons
         else:
-            columns = tuple(_find(batch, column.name) for column in features.numeric)
+            columns = tuple(_column_named(batch, column.name) for column in features.numeric)
             codes = self._encode_categories(batch, self._scratch)
             persons = read_person_hashes(batch)
         shape = len(features.number_columns), batch.num_rows
@@ -236,7 +236,7 @@ class Encoder:
         scratch = self._scratch("packing", (2, batch.num_rows), np.float64).T
         numbers = list[pa.Array | NDArray[np.int32]]()
         for column in self._features.numeric:
-            array = _find(batch, column.name)
+            array = _column_named(batch, column.name)
             if pa.types.is_integer(array.type):
                 array = narrow_integers(array)
             numbers.append(array)
@@ -264,7 +264,7 @@ class Encoder:
             for member in members:
                 column = self._features.categorical[member]
                 stride //= column.size
-                array = _find(batch, column.name)
+                array = _column_named(batch, column.name)
                 dictionary, places = codes_of(array)
                 if not same_dictionary(dictionary, self._dictionaries.get(member, (None,))[0]):
                     levels = column.table(dictionary)
@@ -282,7 +282,7 @@ class Encoder:
         return tuple(codes)
 
 
-def _find(batch: pa.RecordBatch, name: str) -> pa.Array:
+def _column_named(batch: pa.RecordBatch, name: str) -> pa.Array:
     index = batch.schema.get_field_index(name)
     if index < 0:
         raise DataError(f"the rows have no single column {name!r}; add it")

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
-from labeldp.data.columns import NULL_WORDS, to_float
+from labeldp.data.columns import NULL_WORDS, column_floats
 from labeldp.data.options import TextOptions, is_column_formats
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
@@ -357,7 +357,7 @@ def raw_columns(features: FeatureMap, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return those columns of a batch; one NaN and one zero, whatever their bits were."""
     columns = []
     for numeric in features.numeric:
-        values = to_float(batch.column(numeric.name), numeric.name) + 0.0
+        values = column_floats(batch.column(numeric.name), numeric.name) + 0.0
         values[np.isnan(values)] = np.nan
         columns.append(arrow_numbers(values))
     for categorical in features.categorical:
@@ -392,7 +392,7 @@ class UnseenValueHandler:
         """Return the batch with numbers in their ranges and no level that is unknown."""
         for column in self.features.numeric:
             at = batch.schema.get_field_index(column.name)
-            values = to_float(batch.column(at), column.name)
+            values = column_floats(batch.column(at), column.name)
             outside = int(np.sum((values < column.low) | (values > column.high)))
             if outside:
                 self.outside_range[column.name] += outside

@@ -222,7 +222,7 @@ def _fit_numbers(
             tails = run_pass("tails", source, deep).tails
     sums, clipped = dict[str, NumberSums](), list[tuple[float, forms.ClippedColumn]]()
     for name, each in varying.items():
-        low, high, moved = _clip(each, tails.get(name), options)
+        low, high, moved = _winsorise(each, tails.get(name), options)
         column = NumericColumn.with_grid(
             name,
             low,
@@ -255,7 +255,7 @@ def _fit_numbers(
     return columns
 
 
-def _clip(
+def _winsorise(
     extremes: Extremes, tails: Tails | None, options: _NumberOptions
 ) -> tuple[float, float, int | None]:
     """Return the ends of a column's range and how many numbers lie beyond; None: not clipped.

@@ -102,7 +102,7 @@ class Summary:
         if most is not None and len(entries) > most:
             largest = sorted(entries, key=_significance)[-most:]
             shown = [entry for entry in entries if entry in largest]
-        facts, rows = self._facts(), [_HEADER, *map(_cells, shown)]
+        facts, rows = self._facts(), [_HEADER, *map(_table_cells, shown)]
         width = max(len(name) for name, _ in facts)
         lines = [f"{name:<{width}}  {value}" for name, value in facts]
         lines += ["", self._title()]
@@ -128,7 +128,7 @@ class Summary:
             f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
             for name, value in self._facts()
         )
-        body = rows("td", [_cells(entry) for entry in self.document["coefficients"]])
+        body = rows("td", [_table_cells(entry) for entry in self.document["coefficients"]])
         remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self._remarks())
         return (
             f"<table>{facts}</table><table><caption>{escape(self._title())}</caption>"
@@ -143,7 +143,7 @@ class Summary:
         caption = f"{self._title()}. {' '.join(notes)}".translate(_LATEX)
         header, *rows = (
             " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
-            for cells in (_HEADER, *map(_cells, self.document["coefficients"]))
+            for cells in (_HEADER, *map(_table_cells, self.document["coefficients"]))
         )
         head = [r"\begin{table}", rf"\caption{{{caption}}}", r"\begin{tabular}{lrrrrrr}"]
         body = [r"\hline", header, r"\hline", *rows, r"\hline"]
@@ -203,7 +203,7 @@ def _significance(entry: dict[str, Any]) -> float:
     return abs(float(entry["value"])) / float(error)
 
 
-def _cells(entry: dict[str, Any]) -> tuple[str, ...]:
+def _table_cells(entry: dict[str, Any]) -> tuple[str, ...]:
     numbers = (entry[name] for name in _NUMBERS)
     return (entry["name"], *("–" if number is None else f"{number:.5g}" for number in numbers))
 

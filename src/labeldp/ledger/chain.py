@@ -23,7 +23,7 @@ from typing import Any
 from labeldp.errors import LedgerError
 from labeldp.io_util import canonical_json, new_path, path_problem
 
-FORMAT = "labeldp-ledger/1"
+LEDGER_FORMAT = "labeldp-ledger/1"
 _APPLICATION = 0x6C64706C  # of the SQLite header: "ldpl"
 _TIMEOUT = 600.0  # seconds that a writer waits for others, each of which may compose for a while
 _SCHEMA = """
@@ -83,7 +83,7 @@ class Writer:
 
 def create(path: Path, document: Mapping[str, Any]) -> None:
     """Write a new file, whole or not at all, that only its owner reads."""
-    first = {"format": FORMAT, "key": secrets.token_hex(32), **document}
+    first = {"format": LEDGER_FORMAT, "key": secrets.token_hex(32), **document}
     with new_path(path, private=True) as partial, _connection(partial) as connection:
         connection.executescript(f"pragma application_id = {_APPLICATION};{_SCHEMA}")
         with connection:
@@ -143,7 +143,7 @@ def _read(connection: sqlite3.Connection, path: Path) -> list[Entry]:
         ]
         first, key, before = entries[0], key_of(entries), ""
         sound = (len(entries), first.kind) == (count, "create")
-        sound = sound and first.document["format"] == FORMAT
+        sound = sound and first.document["format"] == LEDGER_FORMAT
         for number, entry in enumerate(entries, 1):
             sound = sound and entry.number == number and entry.digest == entry.chained(key, before)
             before = entry.digest

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
-from labeldp.data.columns import is_number, is_text, value_type
+from labeldp.data.columns import is_number_type, is_text_type, value_type
 from labeldp.data.persons import PERSON_COLUMN, hash_texts, person_hashes, read_person_hashes
 from labeldp.kernels import mixed
 from labeldp.passes.accumulator import PassRequirements
@@ -111,7 +111,7 @@ def fingerprint(
     stored, ids = source.stored(), []
     for each in stored.reader.schema:
         kind = value_type(each.type)
-        if each.name in id_columns and (is_text(kind) or pa.types.is_integer(kind)):
+        if each.name in id_columns and (is_text_type(kind) or pa.types.is_integer(kind)):
             ids.append(each.name)
     return engine.apart().run_pass("which table", stored, TableSums(stored.names, key, ids))
 
@@ -229,11 +229,11 @@ class _IdSet:
 
 def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
     """Return the sums and ends of a column; a text counts as many times as it occurs."""
-    if is_number(column.type) or pa.types.is_duration(column.type):
+    if is_number_type(column.type) or pa.types.is_duration(column.type):
         words, counts = _words(column), _ONCE
     else:
         if not pa.types.is_dictionary(column.type):
-            column = column.cast(pa.large_string()) if is_text(column.type) else column
+            column = column.cast(pa.large_string()) if is_text_type(column.type) else column
             column = column.dictionary_encode()
         codes = numpy_numbers(column.indices.drop_null())
         times = np.bincount(codes, minlength=len(column.dictionary)).astype(np.uint64)
@@ -270,7 +270,7 @@ def _words(values: pa.Array) -> Words:
     kind = values.type
     if pa.types.is_duration(kind):
         values, kind = values.cast(pa.int64()), pa.int64()
-    if is_number(kind):
+    if is_number_type(kind):
         return _number_words(numpy_numbers(pc.cast(values, pa.float64(), safe=False)))
     if pa.types.is_timestamp(kind):
         values = values.cast(pa.timestamp(kind.unit))  # an instant, in any time zone

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrow_util import avoid_large_pages, narrow_integers
-from labeldp.data.columns import is_text
+from labeldp.data.columns import is_text_type
 from labeldp.data.files import FileState
 from labeldp.data.labels import LabelCheck
 from labeldp.data.persons import PERSON_COLUMN
@@ -174,7 +174,7 @@ def narrow_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Make every integer column as narrow as its values allow, and text into dictionary codes."""
     columns = [
         column.dictionary_encode()
-        if is_text(column.type)
+        if is_text_type(column.type)
         else narrow_integers(column)
         if pa.types.is_integer(column.type)
         else column

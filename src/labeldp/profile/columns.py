@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.data.columns import Column, is_clock, is_moment, is_number, is_text, to_float
+from labeldp.data.columns import (
+    Column,
+    column_floats,
+    is_clock,
+    is_moment,
+    is_number_type,
+    is_text_type,
+)
 from labeldp.data.source import Source
 from labeldp.features.categories import merge_levels
 from labeldp.features.column_stats import ColumnStatistics
@@ -92,12 +99,12 @@ def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatist
         "distinct": distinct,
         "missing": values.null_count,
         "levels": notes,
-        "no_answer": _no_answer_codes(values) if is_number(values.type) else [],
-        "mend": _mend(name, values, distinct) if is_text(values.type) else None,
+        "no_answer": _no_answer_codes(values) if is_number_type(values.type) else [],
+        "mend": _mend(name, values, distinct) if is_text_type(values.type) else None,
         "outlier": None,
     }
-    if kind == "number" and is_number(values.type):
-        facts |= _range(to_float(values.combine_chunks(), name))
+    if kind == "number" and is_number_type(values.type):
+        facts |= _range(column_floats(values.combine_chunks(), name))
     return facts
 
 
@@ -110,7 +117,7 @@ def _kind(
         return "constant", "one value" if distinct else "every value is missing", None
     if inferred.kind == "id":
         return "id", inferred.why, "drop"
-    if is_text(values.type) and not column.declared and distinct > FEW[-1]:
+    if is_text_type(values.type) and not column.declared and distinct > FEW[-1]:
         often = pc.max(values.drop_null().value_counts().field("counts")).as_py()
         if often < math.isqrt(rows) and distinct * math.isqrt(rows) >= filled:
             return "text", f"{distinct} texts, none in rows enough to be told apart", "drop"
@@ -128,7 +135,7 @@ def _kind(
     if is_clock(values.type):
         return "time", "times of day or durations: hours", None
     if column.undecided and filled >= FEWEST:
-        numbers = to_float(values.drop_null().combine_chunks(), column.name)
+        numbers = column_floats(values.drop_null().combine_chunks(), column.name)
         if np.mean(np.diff(numbers) == 1) > UNIQUE:
             return "id", "rises by one from row to row", "drop"
     return "number", "numbers", None
@@ -217,10 +224,12 @@ def compact_date_format(values: pa.ChunkedArray) -> str | None:
         if not pc.all(pc.equal(values, pc.round(values))).as_py():
             return None
         values = values.cast(pa.int64(), safe=False)
-    if not (pa.types.is_integer(values.type) or is_text(values.type)):
+    if not (pa.types.is_integer(values.type) or is_text_type(values.type)):
         return None
     texts = values.unique().cast(pa.string())
-    eight = pc.match_substring_regex(texts, r"^\d{8}$" if is_text(values.type) else r"^\d{7,8}$")
+    eight = pc.match_substring_regex(
+        texts, r"^\d{8}$" if is_text_type(values.type) else r"^\d{7,8}$"
+    )
     if len(texts) < FEWEST or not pc.all(eight).as_py():
         return None
     texts = pc.utf8_lpad(texts, 8, "0")  # a number has no leading zero

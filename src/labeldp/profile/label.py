@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from labeldp.data.columns import is_text, to_float, value_type
+from labeldp.data.columns import column_floats, is_text_type, value_type
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
 from labeldp.features.fit import fit_features
@@ -56,8 +56,12 @@ def describe_label(
     some, own = table.select(used).take(pa.array(known)), labels[known]
     copies, close, numbers = {}, [], {}
     for name in used if len(known) else ():
-        ordered = not is_text(some[name].type)
-        x = to_float(some[name].combine_chunks(), name) if ordered else _levels(some[name], own)
+        ordered = not is_text_type(some[name].type)
+        x = (
+            column_floats(some[name].combine_chunks(), name)
+            if ordered
+            else _levels(some[name], own)
+        )
         why = _copy(x, own, ordered=ordered)
         if why is not None:
             copies[name] = why
@@ -102,7 +106,7 @@ def _read(source: Source, rows: int) -> tuple[Array, int, list[str], int]:
         labels.append(np.where(unread, np.nan, values))
         missing += int((~there).sum())
         unreadable += int(unread.sum())
-        if is_text(value_type(raw.type)):
+        if is_text_type(value_type(raw.type)):
             strange = pc.unique(raw.cast(pa.string()).filter(pa.array(unread)))
             has_digit = pc.match_substring_regex(strange, r"\d")
             texts.update(strange.filter(pc.invert(has_digit)).to_pylist())

@@ -29,7 +29,7 @@ from labeldp.errors import InputError, PlanError, at_least, to_float, to_int, to
 from labeldp.io_util import json_digest, read_bytes
 from labeldp.sampling.streams import GENERATOR, KEY_BITS
 
-FORMAT = "labeldp-certificate/1"
+CERTIFICATE_FORMAT = "labeldp-certificate/1"
 
 DEFINITION = (
     "(epsilon, delta)-label differential privacy: for any two tables that differ in one label, "
@@ -291,7 +291,7 @@ def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[st
     """
     curve = claim.curve()
     return {
-        "format": FORMAT,
+        "format": CERTIFICATE_FORMAT,
         "definition": DEFINITION if claim.person is None else PERSON_DEFINITION,
         "unit": UNIT if claim.person is None else claim.person.unit,
         "not_protected": list(NOT_PROTECTED),

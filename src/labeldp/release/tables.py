@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp.arrow_util import arrow_words, numpy_numbers
-from labeldp.data.columns import is_text
+from labeldp.data.columns import is_text_type
 from labeldp.errors import ReleaseError
 from labeldp.io_util import check_regular_file
 from labeldp.threads import thread_count
@@ -160,7 +160,7 @@ class Digest:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema, self._rows, self._nulls = schema, 0, 0
         self._columns = [
-            [hashlib.sha256() for _ in range(1 + is_text(kind))] for kind in schema.types
+            [hashlib.sha256() for _ in range(1 + is_text_type(kind))] for kind in schema.types
         ]
         threads = max(1, min(thread_count(), len(self._columns)))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="labeldp digest")
@@ -197,7 +197,7 @@ def table_digest(table: pa.Table | StoredTable) -> str:
 def _hash_column(hashers: Sequence[Any], column: pa.ChunkedArray | pa.Array) -> None:
     """Hash the numbers of a column, or the lengths of its texts (−1 for null) and their bytes."""
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        if is_text(chunk.type):
+        if is_text_type(chunk.type):
             empty = arrow_words([""], pa.large_binary())[0]
             texts = pc.fill_null(chunk.cast(pa.large_binary()), empty)
             numbers = numpy_numbers(pc.binary_length(texts)).copy()
