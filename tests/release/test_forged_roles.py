@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import DataError, Release, scan, verify
+from labeldp import DataError, PlanError, Release, scan, verify
 from labeldp.release.certificate import seal
 from tests.console import labeldp
 from tests.mechanisms.cases import EVERY, NOISY, SHAPED, forged_claim, saved, small_plan
@@ -84,6 +84,41 @@ def test_the_label_is_no_published_feature(tmp_path: Path) -> None:
 
     forged = forged_tables(said(release, lambda c: c["labels"].update(column="height")), other)
     assert "the label column 'height' is a feature" in refused(forged, tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({"missing": "rows dropped", "na": ["7" * 65]}, "labels.na[0] breaks the schema"),
+        ({"missing": "rows dropped", "na": ["7"] * 33}, "labels.na breaks the schema"),
+        ({"na": ["7"]}, "no row was left out, yet it says which ones"),
+        ({"rows_left_out": 7}, "no row was left out, yet it says which ones"),
+    ],
+    ids=str,
+)
+def test_labels_cannot_stand_among_texts_for_missing_ones(
+    labels: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    forged = said(released(SHAPED, person=None), lambda c: c["labels"].update(labels))
+    assert words in refused(forged, tmp_path / "r")
+
+
+@pytest.mark.parametrize("words", [["9" * 65], [f"{k}" for k in range(100, 133)]], ids=len)
+def test_more_texts_for_missing_labels_than_a_certificate_lists_are_refused(
+    words: list[str],
+) -> None:
+    rows = people().drop_columns(["who", "noisy"])
+    texts = rows.set_column(rows.column_names.index("label"), "label", rows["label"].cast("string"))
+
+    def source(na: list[str]) -> Any:
+        options: dict[str, Any] = {"drop_missing_labels": True, "na": na}
+        return scan(texts, label="label", label_range=RANGE, **options)
+
+    few = [word[:64] for word in words[:32]]
+    named = small_plan(SHAPED, source(few)).release(source(few)).certificate["labels"]["na"]
+    assert named == few
+    with pytest.raises(PlanError, match="32 texts of 64 letters that mean a missing label"):
+        small_plan(SHAPED, source(words)).release(source(words))
 
 
 CAUSED: dict[str, tuple[str, str | None, dict[str, Any], Callable[[dict[str, Any]], Any]]] = {

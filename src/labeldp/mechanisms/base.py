@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # releases look up their mechanism, so they are defined above
 
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"
+MOST_NA, MOST_NA_LETTERS = 32, 64
+"""Of the texts that mean a missing label: without a limit a certificate could list labels there."""
 LEAST_KEPT, ENOUGH_KEPT = 0.1, 0.5
 """Of what features explain: below the first a plan is refused, below the second there is a
 warning."""
@@ -55,6 +57,12 @@ def read_schema(name: str) -> Document:
     path = Path(__file__).parent / "schemas" / f"{name}.schema.json"
     schema: Document = json.loads(path.read_text(encoding="utf-8"))
     return schema
+
+
+def _missing_texts(source: Source) -> list[str]:
+    """Return which texts mean a missing label, for whoever drops the same rows again."""
+    codes = (f"{source.label}={code}" for code in source.label_parser.codes)
+    return [*source.missing_words, *codes]
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,12 @@ class MechanismPlan:
             whose = "single rows (no `person`)" if person is None else f"persons (`{person=}`)"
             raise PlanError(f"the plan is for {whose}; scan the table with that, or plan again")
         self.mechanism.check_person(person)
+        texts = _missing_texts(source) if source.drop_missing_labels else []
+        if len(texts) > MOST_NA or any(len(text) > MOST_NA_LETTERS for text in texts):
+            raise PlanError(
+                f"the certificate lists at most {MOST_NA} texts of {MOST_NA_LETTERS} letters that "
+                "mean a missing label (`na`); give fewer or shorter ones, or recode the labels"
+            )
         document = claim.to_json()
         agrees = (
             labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
@@ -199,11 +213,8 @@ class MechanismPlan:
         }
         if (left_out := source.rows_left_out(self.features.rows)) is not None:
             labels["rows_left_out"] = left_out
-        if source.drop_missing_labels and source.label is not None:
-            # Which texts mean a missing label, for whoever drops the same rows again.
-            codes = (f"{source.label}={code}" for code in source.label_parser.codes)
-            if texts := [*source.missing_words, *codes]:
-                labels["na"] = texts
+        if source.drop_missing_labels and (texts := _missing_texts(source)):
+            labels["na"] = texts
         return PendingRelease(
             self.features,
             schema,

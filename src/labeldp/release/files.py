@@ -461,6 +461,9 @@ def _certificate_problems(folder: Path, release: Release) -> Iterator[str]:
         for column in schema:
             if column.metadata:
                 yield f"{file_name(name)}: column {column.name!r} carries metadata of its own"
+    labels = certificate["labels"]
+    if labels["missing"] == "refused" and {"na", "rows_left_out"} & labels.keys():
+        yield "certificate.labels: no row was left out, yet it says which ones"
     mechanism = mechanism_named(certificate["mechanism"])
     if (accountant := certificate["accountant"]["name"]) not in mechanism.accountants:
         yield f"certificate: {mechanism.name} has no accountant {accountant!r}"
