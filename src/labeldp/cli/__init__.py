@@ -137,7 +137,7 @@ def _run(words: list[str]) -> int:
 def _with_remedy(problem: click.ClickException) -> str:
     """Return click's message with how to go on."""
     text = problem.format_message().rstrip(".").replace("valid float", "valid number")
-    if "--label-range" in text and not text.startswith("Missing"):
+    if "--label-range" in text and not text.startswith(("Missing", "No such option")):
         return f"{text}; write two numbers with a space between: --label-range 0 10"
     if "is not a valid" in text:
         return f"{text}; write digits and a decimal point, like 250000, 0.5 or 1e-6"

@@ -266,7 +266,7 @@ mechanism_options = together(
         group="Mechanism options",
     ),
     together(
-        option("--bags", type=int, help="Number of aggregates (default: where more stop helping)."),
+        option("--bags", type=int, help="Number of aggregates (default: that of least error)."),
         option("--max-megabytes", type=float, help="Largest size of the released file."),
         group="Options of wtd-flag, sampled-wtd-flag and sampled-noisy-wtd-lag",
     ),
