@@ -80,27 +80,27 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
     numbers = {name: value for name, value in options.items() if value is not None}
     numbers |= parse_settings(settings)
     if mechanism in demonstrations():
-        known = demonstrations()[mechanism].load()
+        mechanism_object = demonstrations()[mechanism].load()
     elif mechanism in mechanism_names():
-        known = mechanism_named(mechanism)
-        known.check_pure(numbers["delta"])
+        mechanism_object = mechanism_named(mechanism)
+        mechanism_object.check_pure(numbers["delta"])
     else:
         names = ", ".join([*mechanism_names(), *demonstrations()])
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {names}")
     for name in numbers:
-        if name not in (*COMMON_ACCOUNT_FIELDS, *known.account_fields):
+        if name not in (*COMMON_ACCOUNT_FIELDS, *mechanism_object.account_fields):
             raise InputError(f"`{name}` does not apply to {mechanism}; leave it out")
     question = AccountQuestion(**numbers)
-    answer = in_flags(known.account(question))
+    answer = in_flags(mechanism_object.account(question))
     if as_json:
-        fields = ("rows", "label_range", "epsilon", "delta", *known.account_fields)
-        given = {field: getattr(question, field) for field in fields}
-        emit_json({"mechanism": mechanism, **given, **answer})
+        fields = ("rows", "label_range", "epsilon", "delta", *mechanism_object.account_fields)
+        asked = {field: getattr(question, field) for field in fields}
+        emit_json({"mechanism": mechanism, **asked, **answer})
         return
     facts = answer | answer.pop("accountants", {})
     budget = format_budget(numbers["epsilon"], numbers["delta"])
-    shown = [(name, value) for name, value in facts.items() if value is not None]
-    emit_facts(f"{mechanism} at {budget}", shown)
+    present = [(name, value) for name, value in facts.items() if value is not None]
+    emit_facts(f"{mechanism} at {budget}", present)
 
 
 @click.command(cls=Command)

@@ -171,11 +171,11 @@ def show_notes(planned: Plan, verbose: bool) -> None:
     """Print warnings and the most important notes of a plan."""
     for text in planned.warnings:
         note(f"WARNING: {text}")
-    shown = planned.notes if verbose else planned.notes[:MOST_NOTES]
-    for text in shown:
+    texts = planned.notes if verbose else planned.notes[:MOST_NOTES]
+    for text in texts:
         note(text)
-    if len(shown) < len(planned.notes):
-        note(f"and {len(planned.notes) - len(shown)} more notes with --verbose")
+    if len(texts) < len(planned.notes):
+        note(f"and {len(planned.notes) - len(texts)} more notes with --verbose")
 
 
 def _show_plan(
@@ -255,10 +255,10 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
 
 def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
     """Return a plot of the error against ε, with its quantiles over releases."""
-    drawn = [point for point in points if point["error"] is not None]
-    x = tuple(point["epsilon"] for point in drawn)
+    possible = [point for point in points if point["error"] is not None]
+    x = tuple(point["epsilon"] for point in possible)
     middle, low, high = (
-        tuple(point[name] or math.nan for point in drawn) for name in ("error", "low", "high")
+        tuple(point[name] or math.nan for point in possible) for name in ("error", "low", "high")
     )
     return Picture(
         name="forecast",

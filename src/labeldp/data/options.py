@@ -43,10 +43,10 @@ def _printable(names: Iterable[str]) -> list[str]:
 
 def quoted_names(names: Iterable[str], most: int) -> str:
     """Return so many of the names at most, in quotes; a remark where none may be shown."""
-    shown = [repr(short_name(name)) for name in _printable(names)]
-    if not shown:
+    quoted = [repr(short_name(name)) for name in _printable(names)]
+    if not quoted:
         return "numbers: is there a line with their names?"
-    return ", ".join(shown[:most] + ["..."] * (len(shown) > most))
+    return ", ".join(quoted[:most] + ["..."] * (len(quoted) > most))
 
 
 def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownColumnError:
@@ -86,11 +86,11 @@ def choose_features(
     columns and columns with two roles are refused; so are `repeated` names, of several columns: the
     label under another name would be a public feature.
     """
-    known = set(columns)
+    existing = set(columns)
     named = {option: names or () for option, names in lists.items()}
     for option, names in named.items():
         for name in names:
-            if name not in known:
+            if name not in existing:
                 raise unknown_column(name, option, columns)
         for role, column in roles.items():
             if column in names and (role, option) != ("person", "drop"):  # no feature anyway
@@ -98,7 +98,7 @@ def choose_features(
                     f"column {column!r} is the {role} and cannot also stand in {option}"
                 )
     for role, column in roles.items():
-        if column is not None and column not in known:
+        if column is not None and column not in existing:
             raise unknown_column(column, role, columns)
         if column in repeated:
             raise DataError(
@@ -115,10 +115,10 @@ def choose_features(
     if features is None:
         features = [n for n in columns if n not in roles.values() and not _INDEX.fullmatch(n)]
     left_out = set(named["drop"])
-    chosen = [name for name in features if name not in left_out]
-    if not chosen:
+    remaining = [name for name in features if name not in left_out]
+    if not remaining:
         raise InputError("no feature column is left; name fewer in drop or more in features")
-    return chosen
+    return remaining
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,9 +172,9 @@ class TextOptions:
     @property
     def keywords(self) -> dict[str, Any]:
         """The options that are not None, as keywords of `scan` of the same table again."""
-        said = {name: value for name, value in vars(self).items() if value is not None}
-        said.pop("column_formats", None)
-        return said
+        options = {name: value for name, value in vars(self).items() if value is not None}
+        options.pop("column_formats", None)
+        return options
 
     def split_na(self, columns: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
         """Return the words of `na` for every column, and those for one, such as age=999."""

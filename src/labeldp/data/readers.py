@@ -131,27 +131,27 @@ class TableReader(ABC):
         codes = options.split_na(every)[1]
         types = {name: self.stored_schema.field(name).type for name in features}
         texts = {name for name, type_ in types.items() if is_text_type(value_type(type_))}
-        looked_at = []
+        columns_to_count = []
         for name, type_ in types.items():
             form = formats.get(name, {})
             if name in texts:
                 has_dates = options.date_format is not None and not pa.types.is_dictionary(type_)
-                said = name in (*numeric, *self.mixed) or has_dates or form.keys() - {"na"}
-                looks = self.delimited or (said and name not in categorical)
+                declared = name in (*numeric, *self.mixed) or has_dates or form.keys() - {"na"}
+                looks = self.delimited or (declared and name not in categorical)
             else:
                 digits = is_all_digits(form.get("date_format") or options.date_format)
                 looks = digits and is_number_type(type_) and name not in (*numeric, *categorical)
             if looks:
-                looked_at.append(name)
+                columns_to_count.append(name)
         rows, counts = self.rows, dict[str, TextCounts]()
-        if looked_at or self.delimited:
-            check_breadth(len(texts.intersection(looked_at)))
+        if columns_to_count or self.delimited:
+            check_breadth(len(texts.intersection(columns_to_count)))
             # Arrow itself reads words for missing as null in CSV files.
             words = () if self.delimited and not self.on_cluster else nulls
-            rows, counts = self.count_texts(looked_at, options.date_format, words, codes)
+            rows, counts = self.count_texts(columns_to_count, options.date_format, words, codes)
         parsers, decimal, notes = infer_parsers(counts, options, numeric, categorical, nulls, codes)
         for name, type_ in types.items():
-            if name in looked_at and (name in texts or parsers[name].kind == "date"):
+            if name in columns_to_count and (name in texts or parsers[name].kind == "date"):
                 continue
             parsers.pop(name, None)
             if name in texts or name in codes:

@@ -155,8 +155,8 @@ class Source:
             numbers = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
             if self.drop_missing_labels and reads_label:
-                there = self.label_parser.has_label(batch.column(len(names)))
-                batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
+                mask = self.label_parser.has_label(batch.column(len(names)))
+                batch, numbers = batch.filter(mask), numbers[numpy_numbers(mask)]
             if len(numbers):
                 labels = None
                 if check is not None:
@@ -489,11 +489,11 @@ def take_numbered(
     start = rows = 0
     for numbers, batch, _ in source.numbered_batches(columns):
         stop = int(np.searchsorted(wanted, numbers[-1], side="right"))
-        here = np.searchsorted(numbers, wanted[start:stop])
-        if not np.array_equal(numbers[here], wanted[start:stop]):
+        positions = np.searchsorted(numbers, wanted[start:stop])
+        if not np.array_equal(numbers[positions], wanted[start:stop]):
             break
         if stop > start:
-            yield slice(start, stop), batch.take(arrow_numbers(here))
+            yield slice(start, stop), batch.take(arrow_numbers(positions))
         start, rows = stop, rows + batch.num_rows
     if start < len(wanted) or (whole and rows > start):
         raise DataError(
