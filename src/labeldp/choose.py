@@ -369,7 +369,7 @@ def suggest_fixes(
     """Return changed options that make the plan useful, with the plans they lead to, best first."""
     mechanism, columns = plan.mechanism, len(plan.features.names)
     encoding = make_options(Encoding, choices)
-    whole = plan.design or summarize_design(source, engine=engine, encoding=encoding)
+    full_design = plan.design or summarize_design(source, engine=engine, encoding=encoding)
 
     def replan(design: DesignSummary, source: Source, **changed: Any) -> MechanismPlan | None:
         try:
@@ -378,19 +378,19 @@ def suggest_fixes(
         except LabelDPError:
             return None
 
-    found: dict[str, MechanismPlan | None] = {}
+    plans: dict[str, MechanismPlan | None] = {}
     for epsilon in _BUDGETS:
         if epsilon <= choices["epsilon"]:
             continue
-        changed = replan(whole, source, epsilon=epsilon)
-        found = {f"`epsilon={epsilon:g}`": changed}
+        changed = replan(full_design, source, epsilon=epsilon)
+        plans = {f"`epsilon={epsilon:g}`": changed}
         if changed is not None and changed.explained_share_kept >= ENOUGH_KEPT:
             break  # the least ε of those tried that keeps enough; else the largest
     for name in ("bags", "bag_size"):
         if choices.get(name) is not None:
-            found[f"without `{name}`"] = replan(whole, source, **{name: None})
+            plans[f"without `{name}`"] = replan(full_design, source, **{name: None})
     # the column of the table that gives a row most leverage, where replanning is quick
-    features, costliest = whole.features, whole.leverage.costliest[0].column
+    features, costliest = full_design.features, full_design.leverage.costliest[0].column
     raw: list[NumericColumn | CategoricalColumn] = [*features.numeric, *features.categorical]
     behind = [
         each.name
@@ -403,10 +403,10 @@ def suggest_fixes(
         fewer = replace(source, columns=others)
         with suppress(LabelDPError):
             design = summarize_design(fewer, engine=engine, encoding=encoding)
-            found[f"`drop='{behind[0]}'`"] = replan(design, fewer)
+            plans[f"`drop='{behind[0]}'`"] = replan(design, fewer)
     fixes = {
         words: changed
-        for words, changed in found.items()
+        for words, changed in plans.items()
         # one that leaves less than half of the columns has little to explain
         if changed is not None and changed.is_useful and 2 * len(changed.features.names) > columns
     }

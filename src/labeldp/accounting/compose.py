@@ -56,9 +56,9 @@ def compose(curves: Iterable[PrivacyProfile]) -> PrivacyProfile:
         raise InputError("there is nothing to compose: give at least one privacy profile")
     if len(parts) == 1:
         return parts[0]
-    found = [mu for part in parts if (mu := gaussian_mu(part)) is not None]
-    if len(found) == len(parts):
-        return gaussian.GaussianProfile(round_up(math.sqrt(math.fsum(mu**2 for mu in found))))
+    gaussians = [mu for part in parts if (mu := gaussian_mu(part)) is not None]
+    if len(gaussians) == len(parts):
+        return gaussian.GaussianProfile(round_up(math.sqrt(math.fsum(mu**2 for mu in gaussians))))
     return ComposedProfile(tuple(parts))
 
 
@@ -130,16 +130,16 @@ def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) ->
     What has independent factors is one law. It and the others share ε: the least sum of δ over
     splits of ε into shares, by dynamic programming.
     """
-    whole = LossFactors()
+    joint = LossFactors()
     parts: list[PrivacyProfile] = []
     for law in laws:
         factors = law.factors()
         if factors is None:
             parts.append(law)
         else:
-            whole = whole.times(factors)
-    if whole != LossFactors():
-        parts.insert(0, _ProductProfile(whole))
+            joint = joint.times(factors)
+    if joint != LossFactors():
+        parts.insert(0, _ProductProfile(joint))
     if not parts:
         return Bounds(0.0, 0.0, 0.0)
 
@@ -177,18 +177,18 @@ class _ProductProfile(PrivacyProfile):
         most = _FEW_POINTS[min(len(families), len(_FEW_POINTS) - 1)]
         points = _sum(loss.atoms, most)
         if families:
-            found = supremum(families, epsilon, loss.mu, points, loss.slack, certified=certified)
+            bounds = supremum(families, epsilon, loss.mu, points, loss.slack, certified=certified)
         else:
             if loss.mu == 0.0:
                 total = math.fsum(p * -math.expm1(min(0.0, epsilon - x)) for x, p in points)
             else:
                 total = math.fsum(p * gaussian.delta(epsilon - x, loss.mu) for x, p in points)
             upper = min(1.0, total * (1.0 + _MARGIN) + (LEAST_CLAIM if loss.mu else 0.0))
-            found = Bounds(total * (1.0 - _MARGIN), min(total, upper), upper)
-        found = found.plus(loss.slack)
+            bounds = Bounds(total * (1.0 - _MARGIN), min(total, upper), upper)
+        bounds = bounds.plus(loss.slack)
         # points that dominate the loss, or were made fewer, give no lower bound
         exact = loss.exact and math.prod(map(len, loss.atoms)) <= most
-        return found if exact else Bounds(0.0, found.estimate, found.upper)
+        return bounds if exact else Bounds(0.0, bounds.estimate, bounds.upper)
 
 
 def _sum(losses: tuple[DiscreteLoss, ...], most: int) -> DiscreteLoss:
@@ -200,8 +200,8 @@ def _sum(losses: tuple[DiscreteLoss, ...], most: int) -> DiscreteLoss:
         weights = np.multiply.outer(weights, more[:, 1]).ravel()
         if len(values) > most:
             values, weights = _fewer(values, weights, most)
-        kept = weights > 0.0
-        values, weights = values[kept], weights[kept]
+        positive = weights > 0.0
+        values, weights = values[positive], weights[positive]
     return tuple(zip(values.tolist(), weights.tolist(), strict=True))
 
 

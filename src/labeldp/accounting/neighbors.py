@@ -169,8 +169,8 @@ def supremum(
         if at_corners.upper < best.upper:
             # each box costs an integral for every point
             most = _CELLS if len(charts) == 1 else max(_FEW_BOXES, _BOXES // len(points))
-            found = _certify(charts, value, at_corners, most, slack) if certified else at_corners
-            best = min(best, found, key=lambda bounds: bounds.upper)
+            worst = _certify(charts, value, at_corners, most, slack) if certified else at_corners
+            best = min(best, worst, key=lambda bounds: bounds.upper)
     return best
 
 

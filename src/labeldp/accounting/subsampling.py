@@ -32,24 +32,24 @@ class ConditionalOnBags(PrivacyProfile):
     def subsampling(self) -> tuple[float, PrivacyProfile]: ...
 
     def delta(self, epsilon: float) -> Bounds:
-        chance, given = self.subsampling()
-        return given.delta(epsilon).times(chance)
+        chance, profile = self.subsampling()
+        return profile.delta(epsilon).times(chance)
 
     def quick_delta(self, epsilon: float) -> Bounds:
-        chance, given = self.subsampling()
-        return given.quick_delta(epsilon).times(chance)
+        chance, profile = self.subsampling()
+        return profile.quick_delta(epsilon).times(chance)
 
     def group(self, size: int) -> PrivacyProfile:
-        chance, given = self.subsampling()
-        several = given.group(size)
+        chance, profile = self.subsampling()
+        several = profile.group(size)
         if isinstance(several, GroupPrivacy):
             # Steps over the draw cost less: each has the chance of one.
-            return GroupPrivacy(SubsampledProfile(given, chance), size)
+            return GroupPrivacy(SubsampledProfile(profile, chance), size)
         return SubsampledProfile(several, min(1.0, size * chance))
 
     def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
-        chance, given = self.subsampling()
-        return given, affordable_delta(delta, chance)
+        chance, profile = self.subsampling()
+        return profile, affordable_delta(delta, chance)
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class SubsampledBagsProfile(ConditionalOnBags):
         """All bags that fit if one is private given the draw; else as many as mk/n allows."""
         if name != "bags":
             return super().parameter_search(name, epsilon, delta)
-        given = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
-        start = math.floor(Fraction(delta) * self.rows / (self.bag_size * given))
+        bag_delta = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
+        start = math.floor(Fraction(delta) * self.rows / (self.bag_size * bag_delta))
         fitting = self.rows // self.bag_size
         return SearchRange(
             0,
@@ -116,7 +116,7 @@ def affordable_delta(delta: float, chance: float) -> float:
         return 1.0
     if chance == 1.0:
         return delta
-    given = delta / chance
-    while round_up(given * chance) > delta:
-        given = math.nextafter(given, 0.0)
-    return given
+    bag_delta = delta / chance
+    while round_up(bag_delta * chance) > delta:
+        bag_delta = math.nextafter(bag_delta, 0.0)
+    return bag_delta

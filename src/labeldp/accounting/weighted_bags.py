@@ -122,14 +122,14 @@ class RandomWeightsProfile(PrivacyProfile):
         if self.rows is None:
             counts = binomial(others, self.noisy_fraction)
             return [mean_delta(scale, epsilon, counts, self.noisy_fraction == 1.0)]
-        noisy, population, found = self.noisy_rows or 0, self.rows - 1, []
+        noisy, population, deltas = self.noisy_rows or 0, self.rows - 1, []
         if noisy < self.rows:
             counts = hypergeometric(others, noisy, population)
-            found.append(mean_delta(scale, epsilon, counts, False))
+            deltas.append(mean_delta(scale, epsilon, counts, False))
         if noisy > 0:
             counts = hypergeometric(others, noisy - 1, population)
-            found.append(mean_delta(scale, epsilon, counts, True))
-        return found
+            deltas.append(mean_delta(scale, epsilon, counts, True))
+        return deltas
 
     def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
         return SearchRange(0.0, _MOST_EPSILON, 1.0, method=SearchMethod.DOUBLING)

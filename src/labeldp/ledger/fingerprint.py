@@ -323,10 +323,12 @@ def digests_v1(source: Source, key: bytes) -> tuple[set[tuple[str, str]], str | 
                 masked = [(words ^ mask) - _ADDED for mask in _masks(key, after=f":{name}")]
                 mixes = np.array([mixed(part).sum(dtype=np.uint64) for part in masked], np.uint64)
                 sums[name] = sums.get(name, np.zeros(_SUMS, np.uint64)) + mixes
-        found = {n: _hex_digest(key, f"{rows}:{n}:{each.tolist()}") for n, each in sums.items()}
+        own_digests = {
+            n: _hex_digest(key, f"{rows}:{n}:{each.tolist()}") for n, each in sums.items()
+        }
         if table is source and source.person is not None:
-            person = found.pop(source.person)
-        digests |= found.items()
+            person = own_digests.pop(source.person)
+        digests |= own_digests.items()
     return digests, person
 
 

@@ -85,12 +85,12 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         if column not in independent and features.design_columns[column].degree == 0
     ]
     if strict:
-        asked = source.names
+        wanted_columns = source.names
         if encoding.formula is not None:
-            asked = Formula.of(encoding.formula, source.names).columns
+            wanted_columns = Formula.of(encoding.formula, source.names).columns
         constant = [
             f"feature column {name!r} is constant or an id"
-            for name in asked
+            for name in wanted_columns
             if name not in features.columns
         ]
         for problem in (*constant, *dependent):
@@ -167,8 +167,10 @@ def most_rows(
     if source.person is None:
         return None
     scan = PersonScan(features)
-    found = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each), first)
-    return Person(source.person, found.rows)
+    largest = largest_person_norms(
+        scan, lambda each: engine.run_pass("persons", source, each), first
+    )
+    return Person(source.person, largest.rows)
 
 
 def private_residual_ms(design: DesignSummary, source: Source, engine: Engine) -> float:

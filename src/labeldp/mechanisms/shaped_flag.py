@@ -333,12 +333,12 @@ class ShapedFlag(Mechanism):
             length, person = self._sensitivity(shape, design.features, source, engine)
             return self._price(request, design, shape, length, person)
 
-        asked, many_columns = request.options.shape_ridge, design.factor.rank > FULL_COLUMNS
-        if asked and many_columns:
+        ridge_option, many_columns = request.options.shape_ridge, design.factor.rank > FULL_COLUMNS
+        if ridge_option and many_columns:
             raise InputError(f"`shape_ridge` takes {FULL_COLUMNS:,} design columns at most")
         plain = priced(0.0)
-        if asked is not None:
-            return (priced(asked) if asked else plain), plain
+        if ridge_option is not None:
+            return (priced(ridge_option) if ridge_option else plain), plain
         if many_columns or plain.evenly_ms > _SHRINKAGE_DROPS * plain.added_mse:
             return plain, plain
         best = min(map(priced, RIDGES), key=lambda each: each.expected_ms)
@@ -474,11 +474,13 @@ class ShapedFlag(Mechanism):
             residual = ExactLeastSquares(plan.factor_of(gram, saturated=True), moments)
             root = residual_root(claim, residual, labels, randomness)
         grid = rounded_noise.grid_for(claim.noise_std)
-        drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
+        published_labels = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
         # Step 10: Z in the feature map's scales. It holds features only, so no noise is needed.
         schema = aggregate_schema(features, source.label or "label")
         exact = gram.exact(weights.kept).astype(np.float64)
-        batch = aggregate_batch(schema, weights.matrix @ exact * features.kept_scales, drawn)
+        batch = aggregate_batch(
+            schema, weights.matrix @ exact * features.kept_scales, published_labels
+        )
         columns = [arrow_numbers(column) for column in weights.matrix.T]
         return plan.pending_release(
             source,
