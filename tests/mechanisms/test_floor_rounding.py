@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from labeldp.mechanisms import residual_floor
 from labeldp.mechanisms.residual_floor import means, root_bounds
 
 Reals = Any
@@ -29,6 +31,14 @@ def test_roots_are_enclosed_whatever_is_lost_to_rounding() -> None:
             near = Fraction(3, 2) / 2**50
             assert Fraction(down) ** 2 > value * (1 - near) ** 2
             assert Fraction(up) ** 2 < value * (1 + near) ** 2
+
+
+def test_the_smallest_residual_is_enclosed_whichever_it_is() -> None:
+    """Where enclosures overlap, any of them may hold it."""
+    ends = [(4, 9), (5, 6), (7, 8)]
+    for order in ends, ends[::-1]:
+        residuals: Any = [SimpleNamespace(square_low=low, square_high=high) for low, high in order]
+        assert residual_floor._smallest(residuals) == (4, 6)
 
 
 def exactly(features: Reals, slope: Reals, centre: int) -> list[Fraction]:

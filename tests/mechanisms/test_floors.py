@@ -249,6 +249,15 @@ def test_theorem_2_is_released_where_its_promise_holds(tmp_path: Path) -> None:
     assert any("more than the claimed" in p for p in verify(saved(forged, tmp_path / "u")).problems)
 
 
+def test_a_plan_whose_rows_may_be_longer_than_theorem_2_is_told_is_refused() -> None:
+    rows = promised()
+    made = plan(rows, min_eigenvalue=0.9, bags=1, **THEOREM2)
+    claim: Any = made.claim
+    shorter = replace(claim.promise, feature_bound=claim.promise.feature_bound / 2)
+    with pytest.raises(PlanError, match="contradicts itself"):
+        replace(made, claim=replace(claim, promise=shorter)).release(rows)
+
+
 def test_theorem_2_is_refused_where_its_promise_does_not_hold() -> None:
     """The table's smallest eigenvalue per row is near 1, computed here by numpy."""
     rows = promised()

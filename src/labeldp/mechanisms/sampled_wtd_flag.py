@@ -449,6 +449,7 @@ class SampledWtdFlag(Mechanism):
             (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags),
             claim.rank == len(features.names),
             claim.floor == claim.expected_floor,
+            claim.promise is None or claim.promise.feature_bound >= feature_bound(features),
         )
         rows, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         bags, outcome = LabelledBags(claim.facts, labels, rows, values, engine), FloorOutcome()
