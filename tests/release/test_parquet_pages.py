@@ -298,6 +298,24 @@ def test_columns_stand_one_after_the_other_to_the_footer(file: Path) -> None:
     assert changed_footer(file) == ["it does not begin as Parquet does"]
 
 
+@pytest.mark.parametrize("last", [True, False])
+def test_a_key_of_metadata_stands_there_once(last: bool, tmp_path: Path) -> None:
+    """Readers see one of the values; the other could be anything."""
+    path, key = tmp_path / "t.parquet", parquet_form.METADATA_KEY.decode()
+    other = "x" * len(key)
+    table = pa.table({"x": [1.0, 2.0]})
+    with pq.ParquetWriter(path, table.schema, **parquet_form.WRITING) as file:
+        file.write_table(table)
+        for name in (other, key) if last else (key, other):
+            file.add_key_value_metadata({name: name.upper()})
+    with pytest.raises(ReleaseError, match="of which the certificate says nothing"):
+        parquet_form.check_form(path)
+    path.write_bytes(path.read_bytes().replace(other.encode(), key.encode()))
+    assert list(pq.read_metadata(path).metadata) == [key.encode()]
+    with pytest.raises(ReleaseError, match="it has a key of its metadata twice"):
+        parquet_form.check_form(path)
+
+
 @pytest.mark.parametrize("version", ["21.0.1000", "21.0.0.1", "21.0.0\n", "1" * 200 + ".0.0"])
 def test_a_version_has_few_digits(version: str, file: Path) -> None:
     """Digits could stand for labels."""

@@ -213,10 +213,13 @@ def check_form(path: Path) -> None:
     """Refuse a Parquet file that labeldp would not have written."""
     with path.open("rb") as file:
         try:
-            footer = pq.read_metadata(path)
+            footer, schema = pq.read_metadata(path), pq.read_schema(path)
             problem = next(
                 chain(_footer_problems(file, footer), _layout_problems(file, footer)), ""
             )
+            # A dictionary has every key once; Arrow's metadata may have one twice.
+            if not schema.equals(schema.with_metadata(schema.metadata), check_metadata=True):
+                problem = "it has a key of its metadata twice"
         except (pa.ArrowException, OSError, IndexError, ValueError) as error:
             problem = str(error).splitlines()[0]
     if problem:
