@@ -128,7 +128,7 @@ def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
 
     def law(shift):
         counts = weighted_bags.hypergeometric(8, noisy, 29)
-        moved = weighted_bags.Counts(counts.lowest + shift, counts.weights, counts.lost)
+        moved = weighted_bags.CountDistribution(counts.lowest + shift, counts.weights, counts.lost)
         return weighted_bags.mean_delta(2.0, epsilon, moved, noisy_row)
 
     right = law(0)

@@ -51,7 +51,7 @@ def monotone_sums(scale, epsilon, counts, noisy, cells):
 @pytest.mark.parametrize(("draws", "noisy_rows", "scale"), [(40, 150, 2.0), (120, 60, 5.0)])
 def test_between_monotone_sums(draws, noisy_rows, scale, noisy):
     counts = weighted_bags.hypergeometric(draws, noisy_rows, 299)
-    counts = weighted_bags.Counts(  # without the empty bag, which the sums do not know
+    counts = weighted_bags.CountDistribution(  # without the empty bag, which the sums do not know
         max(1, counts.lowest), counts.weights[1 if counts.lowest == 0 else 0 :], 0.0
     )
     low, high = monotone_sums(scale, 1.5, counts, noisy, 4_000)

@@ -13,7 +13,7 @@ from scipy import stats
 from labeldp.accounting import gaussian, weighted_bags
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.weighted_bags import (
-    Counts,
+    CountDistribution,
     RandomWeightsProfile,
     _Integral,
     binomial,
@@ -49,7 +49,7 @@ def test_the_bracket_is_1e_9_wide_on_either_side_of_the_truth(case, noisy):
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_a_random_number_of_rows_is_a_mean_over_fixed_ones(lowest, size, noisy):
     weights = np.arange(1.0, size + 1.0) / (size * (size + 1) / 2)
-    found = mean_delta(1.5, 0.7, Counts(lowest, weights, 0.0), noisy)
+    found = mean_delta(1.5, 0.7, CountDistribution(lowest, weights, 0.0), noisy)
     apart = [mean_delta(1.5, 0.7, fixed(lowest + i), noisy).estimate for i in range(size)]
     assert found.estimate == pytest.approx(float(weights @ apart), rel=1e-11)
 
@@ -57,7 +57,7 @@ def test_a_random_number_of_rows_is_a_mean_over_fixed_ones(lowest, size, noisy):
 @noisy_or_not
 def test_what_is_lost_is_added_to_the_claim_alone(noisy):
     whole = mean_delta(1.0, 0.5, fixed(3), noisy)
-    short = mean_delta(1.0, 0.5, Counts(3, np.ones(1), 1e-3), noisy)
+    short = mean_delta(1.0, 0.5, CountDistribution(3, np.ones(1), 1e-3), noisy)
     assert (short.lower, short.estimate) == (whole.lower, whole.estimate)
     assert short.upper == pytest.approx(whole.upper + 1e-3, rel=1e-14)
 
@@ -71,7 +71,7 @@ def test_a_bag_without_other_noise_shows_all_or_what_the_row_itself_hides():
     assert found.upper == pytest.approx(alone * (1 + 1e-9), rel=1e-14)
     little = mean_delta(1e-3, 5.0, binomial(3, 0.5), False)
     assert little.estimate == pytest.approx(0.125, rel=1e-3)
-    half = mean_delta(2.0, 1.0, Counts(0, np.array([0.5, 0.5]), 0.0), True)
+    half = mean_delta(2.0, 1.0, CountDistribution(0, np.array([0.5, 0.5]), 0.0), True)
     one = mean_delta(2.0, 1.0, fixed(1), True)
     assert half.estimate == pytest.approx(0.5 * alone + 0.5 * one.estimate, rel=1e-12)
 
