@@ -106,8 +106,7 @@ class NoisyMoments(Mechanism):
             residual_ms=(facts.width / 10) ** 2,
             added_variance=std**2,
         )
-        sums = design.feature_sums
-        return MechanismPlan(self, claim, features, design.labels, sums, roughly, design.notes)
+        return self.make_plan(design, claim, roughly)
 
     def run(self, plan: MechanismPlan, source: Any, engine: Any, randomness: Any) -> PendingRelease:
         claim, features, labels = plan.claim, plan.features, plan.labels
