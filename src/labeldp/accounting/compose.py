@@ -206,7 +206,7 @@ def _sum(losses: tuple[DiscreteLoss, ...], most: int) -> DiscreteLoss:
 
 
 def _fewer(values: Reals, weights: Reals, most: int) -> tuple[Reals, Reals]:
-    """Every weight shared out to the points beside it, its sums under P and under Q kept.
+    """Return fewer points: each weight goes to the grid points beside it, which keeps both sums.
 
     δ of the rest is a convex function of e^{ε−L}, so a mean of it over points with the same
     E[e^{−L}] that lie further apart is no smaller.

@@ -83,7 +83,7 @@ class SubsampledBagsProfile(ConditionalOnBags):
         return inclusion_probability(self.rows, self.bags, self.bag_size), self.curve
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
-        """All bags that fit if one is private given the draw; else as many as mk/n allows."""
+        """Search the bags: all that fit if one is private given the draw, else as mk/n allows."""
         if name != "bags":
             return super().parameter_search(name, epsilon, delta)
         bag_delta = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
@@ -111,7 +111,7 @@ def inclusion_probability(rows: int, bags: int, bag_size: int) -> float:
 
 
 def affordable_delta(delta: float, chance: float) -> float:
-    """The largest δ a bag may have given the draw: its product with `chance` passes."""
+    """Return the largest δ that a bag may have given the draw, so that δ·chance is affordable."""
     if chance <= delta:
         return 1.0
     if chance == 1.0:

@@ -35,9 +35,9 @@ class Column:
     kind: ColumnKind
     type: str
     declared: bool = False
-    """Whether somebody said so, or its spelling did."""
+    """Whether the kind was declared, or follows from how the texts look."""
     wanted: bool = False
-    """Whether somebody named it among the features: it stays, even if it looks like an id."""
+    """Whether it was named among the features; then it stays even if it looks like an id."""
 
     @property
     def undecided(self) -> bool:
@@ -48,30 +48,30 @@ class Column:
 
 
 def is_text_type(type_: pa.DataType) -> bool:
-    """Whether values are strings, in any of Arrow's layouts."""
+    """Return whether values are strings, in any of Arrow's layouts."""
     views = pa.types.is_string_view(type_)
     return bool(views or pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
 def is_number_type(type_: pa.DataType) -> bool:
-    """Whether values are integers, floats or decimals."""
+    """Return whether values are integers, floats or decimals."""
     return bool(
         pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     )
 
 
 def is_moment(type_: pa.DataType) -> bool:
-    """Whether values are dates or timestamps."""
+    """Return whether values are dates or timestamps."""
     return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_))
 
 
 def is_clock(type_: pa.DataType) -> bool:
-    """Whether values are times of day or durations."""
+    """Return whether values are times of day or durations."""
     return bool(pa.types.is_time(type_) or pa.types.is_duration(type_))
 
 
 def value_type(type_: pa.DataType) -> pa.DataType:
-    """The type of the values: a dictionary's value type, otherwise the type itself."""
+    """Return the type of the values: of a dictionary its value type, else the type itself."""
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
@@ -102,7 +102,7 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool
 
 
 def check_breadth(columns: int) -> None:
-    """Before a row is read: to look at so many columns would take long, and gigabytes."""
+    """Refuse too many columns before a row is read: they would take long, and gigabytes."""
     if columns > MOST_COLUMNS:
         raise DataError(
             f"the table has {columns} feature columns, and at most {MOST_COLUMNS} design columns "

@@ -56,7 +56,7 @@ _MAYBE_DATE = r"^(?:\d{1,4}[-/. ]|\d{1,2}[A-Za-z]{3}\d|[A-Za-z]{3,9}\.?[- ]).{0,
 
 
 def is_date_format(value: object) -> bool:
-    """Whether a value is a format of dates, or up to nine of them with | between."""
+    """Return whether a value is a format of dates, or up to nine of them with | between."""
     if not isinstance(value, str):
         return False
     forms = [_expanded(form) for form in value.split("|")]
@@ -66,7 +66,7 @@ def is_date_format(value: object) -> bool:
 
 
 def is_all_digits(form: str | None) -> bool:
-    """Whether dates of a format are whole numbers too, such as 20210305."""
+    """Return whether dates of a format are whole numbers too, such as 20210305."""
     return form is not None and re.fullmatch(r"(%[YymdHMS])+", _expanded(form)) is not None
 
 

@@ -49,7 +49,7 @@ _FAULTS = {
         "has values outside the range {low:g} to {high:g}; widen the range or pass `clip=True`"
     ),
 }
-"""What may be wrong with labels, the gravest first: one of them is said."""
+"""What may be wrong with labels, the gravest first; a refusal names the first that applies."""
 _UNIT = "unit:"
 """Flags that labels have this unit, or none: different ones are refused."""
 _MOST_UNITS = 8
@@ -78,7 +78,7 @@ class LabelCheck:
     high: float
     clip: bool
     rows: int | None = None
-    """Of the table: whether compiled kernels pay."""
+    """Rows of the table, by which `kernels_for` chooses."""
     raised: set[str] = field(default_factory=set, init=False, repr=False)
     """The flags raised so far, here or for other parts of the table: as private as labels."""
 
@@ -152,7 +152,7 @@ def check_label_type(field: pa.Field) -> None:
 
 @dataclass(frozen=True)
 class LabelParser:
-    """How labels that are text become numbers: nothing of it is inferred from labels."""
+    """How labels that are text become numbers; no option is inferred from labels."""
 
     decimal: str = "."
     """The decimal sign of the features."""

@@ -62,9 +62,9 @@ class Source:
     label_parser: LabelParser = field(default_factory=LabelParser, repr=False, compare=False)
     """How labels that are text are read."""
     seen: tuple[FileState, ...] | None = field(default=None, repr=False, compare=False)
-    """Its files when it was first looked at: what was inferred holds of these."""
+    """State of its files when `scan` read them; what was inferred holds for these."""
     options: TextOptions = field(default_factory=TextOptions, repr=False, compare=False)
-    """What was said about its text."""
+    """The options that `scan` was given about its text."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Source:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was inferred about the text of the table, for people."""
+        """What was inferred about the text of the table, as messages."""
         return self.reader.notes
 
     @property
@@ -84,7 +84,7 @@ class Source:
 
     @property
     def column_formats(self) -> dict[str, dict[str, Any]]:
-        """How text columns are read that could be read otherwise: for `scan` of further rows."""
+        """How ambiguous text columns are read, for `scan` of further rows."""
         words, parsers = self.missing_words, sorted(self.reader.parsers.items())
         return {name: form for name, p in parsers if (form := p.to_json(name, words))}
 

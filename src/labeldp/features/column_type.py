@@ -27,7 +27,7 @@ FEWEST = 20
 """Rows from which that is said."""
 _ENOUGH = 50
 _SAMPLED = 2
-"""Of rows that are numbered, half may be elsewhere."""
+"""Row numbers may span this many times the rows: half of the rows may be in another table."""
 
 _WORDS = re.compile(r"[A-Z]?[a-zß-öø-ÿ]+|[A-Z]+(?![a-z])|\d+|#")
 _IDS = frozenset((

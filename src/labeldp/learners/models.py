@@ -79,7 +79,7 @@ class Coefficient:
     sampling_error: float | None = None
     """Standard error of that fit as an estimate for the population, for errors of one variance."""
     total_error: float | None = None
-    """Both together."""
+    """Standard deviation of both together."""
 
 
 @dataclass(frozen=True)

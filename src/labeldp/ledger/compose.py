@@ -76,7 +76,7 @@ class Joint:
 
     @property
     def sum_of_epsilons(self) -> float:
-        """What adding up would say: more, and at the sum of all δ."""
+        """ε by basic composition: larger, and at the sum of all δ."""
         return math.fsum(claim.epsilon for claim in self.claims)
 
     def curve(self, epsilon: float) -> list[list[float]]:

@@ -89,15 +89,15 @@ class PersonIds:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a table is known by."""
+    """What a table is recognised by."""
 
     rows: int
     columns: Mapping[str, str]
     """The digest of every column of the source by its name; not of those that say nothing."""
     names: frozenset[str]
-    """Of all columns of the source but the label."""
+    """Names of all columns of the source but the label."""
     persons: Mapping[str, PersonIds]
-    """By their columns."""
+    """Ids of persons by their columns."""
 
 
 def fingerprint(

@@ -48,8 +48,8 @@ CONTRADICTION = "the plan contradicts itself; plan again"
 MOST_NA, MOST_NA_LETTERS = 32, 64
 """Of the texts that mean a missing label: without a limit a certificate could list labels there."""
 LEAST_KEPT, ENOUGH_KEPT = 0.1, 0.5
-"""Of what features explain: below the first a plan is refused, below the second there is a
-warning."""
+"""Shares of what features explain that a release keeps: a plan that keeps less than the first is
+refused, and one below the second has a warning."""
 
 
 def read_schema(name: str) -> Document:
@@ -79,11 +79,11 @@ class MechanismPlan:
     forecast: Forecast
     notes: tuple[str, ...] = ()
     factor: VerifiedCholesky | None = field(default=None, compare=False)
-    """Of those feature sums, where planning has just computed it; plan files do not hold it."""
+    """Cholesky factor of those sums, if planning has computed it; plan files do not hold it."""
     weights: Weights | None = field(default=None, compare=False)
     """The public weights of shaped-flag; None for other mechanisms."""
     force: bool = False
-    """Whether it was asked for although it cannot beat the constant predictor."""
+    """Whether the user went on although the plan cannot beat the constant predictor."""
     table: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Which label and text options the source was scanned with (`Source.keywords`): a release reads
     the table in the same way."""

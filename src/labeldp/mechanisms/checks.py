@@ -26,7 +26,7 @@ Reals = NDArray[np.float64]
 _CHANCE = 1e-12
 """A release that its law produces with less than this chance was not drawn from it."""
 _ROUNDING = 1e-6
-"""Of numbers that are 0 but for rounding, relative to those beside them."""
+"""Largest size, relative to other entries, of an entry that is 0 but for rounding."""
 
 
 def check_numbers(release: Release) -> Iterator[str]:

@@ -30,12 +30,12 @@ SAMPLER_ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
 HEADROOM = 1e-9
 _FEWEST_STEPS = 256
-"""Of the label grid within the label range: with fewer, rounding would cost what labels tell."""
+"""Least number of label grid steps in the range; with fewer, rounding would lose information."""
 
 
 @dataclass(frozen=True)
 class DesignSummary:
-    """What a plan needs to know of a table."""
+    """Public facts of a table that plans are made from."""
 
     features: FeatureMap
     factor: VerifiedCholesky

@@ -64,7 +64,7 @@ class Forecast:
     added_low: float
     added_high: float
     added_exact: bool
-    """Whether `added_*` hold whatever γ is."""
+    """Whether `added_*` hold for every residual mean square γ."""
     residual_source: str
     """Where γ comes from: "guess" or "stated"."""
     added_mse_default_fit: float

@@ -141,7 +141,7 @@ def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Itera
 
 
 def check_values(law: NoiseTails, scale: float, grid: int, labels: Reals) -> Iterator[str]:
-    """Where labels, each with independent noise of this scale or a larger one, repeat values.
+    """Yield a problem if labels with noise of this scale or a larger one repeat values too often.
 
     Nothing is assumed about where the labels lie.
     """
@@ -152,7 +152,7 @@ def check_values(law: NoiseTails, scale: float, grid: int, labels: Reals) -> Ite
 def check_bag_labels(
     labels: Reals, noise: Reals, grid: int, ends: tuple[Reals, Reals], design: Reals
 ) -> Iterator[str]:
-    """Where sums of labels with Gaussian noise of known deviations contradict it.
+    """Yield a problem if sums of labels contradict Gaussian noise of known deviations.
 
     The mean of each sum lies between its `ends`. `design` holds public columns, one row for each
     sum: however the means vary about their fit to them, they only add to the residual squares.
@@ -170,7 +170,7 @@ def check_bag_labels(
 
 
 def check_noise_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -> Iterator[str]:
-    """Where labels vary less about their fit to public columns than Gaussian noise does.
+    """Yield a problem if labels vary less about their fit to public columns than the noise.
 
     The residual of the noise alone is χ² with rows − columns degrees of freedom, and any other
     slope than the best only adds to it.
@@ -305,7 +305,7 @@ class _Totals:
 def _repeats(
     law: NoiseTails, scale: float, grid: int, labels: Reals, chance: float
 ) -> Iterator[str]:
-    """Where values come again more often than cells of the grid can be hit."""
+    """Yield a problem if values repeat more often than noise lets labels share a grid cell."""
     rows, step = len(labels), math.ldexp(1.0, grid) / scale
     if not rows:
         return

@@ -150,7 +150,7 @@ class FloorParameters:
     """What the floor of a plan depends on: dataset bounds, budget, accountant and floor mode."""
 
     facts: DatasetBounds
-    """Of the whole table."""
+    """Bounds of the whole table."""
     epsilon: float
     delta: float
     accountant: str
@@ -158,7 +158,7 @@ class FloorParameters:
     residual_ms: float
     """A promise if the floor is declared, else a guess that affects utility only."""
     labels: int = 1
-    """How many may change at once: the rows of a person."""
+    """How many labels may change at once: the rows of a person."""
 
     @cached_property
     def measurement(self) -> Measurement | None:

@@ -129,7 +129,7 @@ class ShapedFlagClaim(NoiseClaim):
     """s₀, of the residual's root; None: the residual is not published."""
     noise_law: str = GAUSSIAN
     ridge: float = 0.0
-    """Of the whitening that the shape was searched in; 0: none."""
+    """Ridge of the whitened rows that the shape was searched for; 0: none."""
 
     def __post_init__(self) -> None:
         # Claims may come from anyone's file; a deviation of 0 would be no noise at all.
@@ -156,7 +156,7 @@ class ShapedFlagClaim(NoiseClaim):
 
     @property
     def residual_reach(self) -> float:
-        """By how much the residual's root moves at most: Δ, or Δ√k for a person's k rows."""
+        """Most that one label, or a person's k, can move the residual's root: Δ, or Δ√k."""
         return self.width * math.sqrt(self.protected)
 
     @property
@@ -212,7 +212,7 @@ class PricedShape:
     root: Reals = field(repr=False)
     """K of the noise covariance S = K·Kᵀ, in any unit."""
     explained_ms: float
-    """What features are taken to explain, mean square."""
+    """Mean square that features are assumed to explain."""
 
     @property
     def added_mse(self) -> float:
@@ -221,7 +221,7 @@ class PricedShape:
 
     @cached_property
     def evenly_ms(self) -> float:
-        """What noise adds to shrunken predictions if what is explained is spread evenly."""
+        """Mean square that noise adds to shrunken predictions, if all directions explain alike."""
         # In whitened coordinates the first direction is the mean's if there is an intercept.
         root, claim, first = self.root, self.claim, int(self.claim.intercept)
         size = claim.excess / np.square(root).sum()
@@ -238,7 +238,7 @@ class PricedShape:
 
     @cached_property
     def expected_ms(self) -> float:
-        """The same if what is explained follows the prior of the fit, which favours columns."""
+        """The same if labels follow the prior of the default fit, in which columns differ."""
         claim, design = self.claim, self.design
         explained, mean = claim.rows * self.explained_ms, claim.rows * claim.width**2 / 12
         noise_root = claim.noise_std * self.root
@@ -265,7 +265,7 @@ _BUDGET_TOLERANCE = 1e-6
 _MOST_DEVIATIONS = 100.0
 """Deviations that no noise on an aggregate exceeds."""
 _TRACE_TOLERANCE = 0.01
-"""Of the stated error, which follows from the published numbers up to their rounding."""
+"""Relative tolerance of the stated error: published numbers give it up to their rounding."""
 
 
 class ShapedFlag(Mechanism):
