@@ -13,7 +13,7 @@ from typing import Any
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.io_util import check_target, new_path, read_bytes
 from labeldp.release.files import Release
-from labeldp.release.side_files import SIGNATURES, Envelope, statement
+from labeldp.release.side_files import MOST_SIGNATURES, SIGNATURES, Envelope, statement
 from labeldp.verification import verify
 
 Passphrase = Callable[[], str]
@@ -98,6 +98,8 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
     payload = statement(folder, Release.load(folder, verify=False).certificate)
     owner, before = PublicKey.of(secret.public_key(), str(key)), Envelope.of(folder)
     others = [each for each in (before.signatures if before else ()) if each[0] != owner.keyid]
+    if len(others) >= MOST_SIGNATURES:
+        raise ReleaseError(f"{folder} has {MOST_SIGNATURES} signatures, and no room for another")
     signature = secret.sign(Envelope(payload, ()).message)
     envelope = Envelope(payload, (*others, (owner.keyid, signature)))
     # Replace the file atomically; the draft is written outside the release directory.

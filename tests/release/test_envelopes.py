@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def signed(name: str) -> tuple[str, bytes]:
+    """A key's id and a signature, in the form of Ed25519's."""
+    return hashlib.sha256(name.encode()).hexdigest(), hashlib.sha512(name.encode()).digest()
+
+
 def enveloped(folder: Path, *keys: str) -> Envelope:
-    made = tuple((key, f"signature {key}".encode()) for key in keys)
+    made = tuple(map(signed, keys))
     envelope = Envelope(statement(folder, CERTIFICATE), made)
     (folder / SIGNATURES).write_text(envelope.text())
     return envelope
@@ -42,8 +48,8 @@ def test_an_envelope_has_one_text(folder: Path) -> None:
             "payloadType": "application/vnd.in-toto+json",
             "payload": base64.b64encode(envelope.payload).decode(),
             "signatures": [
-                {"keyid": key, "sig": base64.b64encode(f"signature {key}".encode()).decode()}
-                for key in ("ann", "bob")
+                {"keyid": keyid, "sig": base64.b64encode(signature).decode()}
+                for keyid, signature in map(signed, ("ann", "bob"))
             ],
         },
         indent=1,
@@ -64,6 +70,26 @@ def test_each_key_signs_once(folder: Path) -> None:
     for keys in (("ann", "ann"), ("ann", "bob", "ann")):
         enveloped(folder, *keys)
         assert problems(folder) == [f"{SIGNATURES} has two signatures of one key"]
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [("labels 1 2 3", bytes(64)), ("0" * 65, bytes(64)), ("A" * 64, bytes(64)),
+     ("0" * 64, bytes(65)), ("0" * 64, b"")],
+    ids=range(5),
+)  # fmt: skip
+def test_signatures_have_no_room_for_labels(folder: Path, signature: tuple[str, bytes]) -> None:
+    envelope = Envelope(statement(folder, CERTIFICATE), (signed("ann"), signature))
+    (folder / SIGNATURES).write_text(envelope.text())
+    words = f"{SIGNATURES} has signatures or ids of keys of another form than Ed25519's"
+    assert problems(folder) == [words]
+
+
+def test_a_release_has_few_signatures(folder: Path) -> None:
+    enveloped(folder, *map(str, range(16)))
+    assert problems(folder) == []
+    enveloped(folder, *map(str, range(17)))
+    assert problems(folder) == [f"{SIGNATURES} has more than 16 signatures"]
 
 
 def test_an_envelope_speaks_of_these_files_alone(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from labeldp import InputError, MissingExtraError, Release, ReleaseError, verify
+from labeldp import InputError, MissingExtraError, Release, ReleaseError, signing, verify
 from labeldp.release.side_files import SIGNATURES, Envelope
 from labeldp.signing import PublicKey, make_key, sign
 from tests.console import labeldp
@@ -95,6 +95,15 @@ def test_several_people_sign_one_envelope(copy: Path, keys: Path) -> None:
     assert len(envelope.signatures) == 2
     assert verify(copy, keys=public(keys, "bob", "ann")).problems == ()
     assert verify(copy, keys=public(keys, "eve")).problems != ()
+
+
+def test_one_more_than_the_most_signatures_is_refused(
+    copy: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signing, "MOST_SIGNATURES", 1)
+    sign(copy, keys / "ann")
+    with pytest.raises(ReleaseError, match="has 1 signatures, and no room for another"):
+        sign(copy, keys / "bob")
 
 
 def altered_file(folder: Path) -> None:

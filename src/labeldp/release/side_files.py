@@ -15,6 +15,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ CROISSANT = "croissant.json"
 SIGNATURES = "release.intoto.json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _MOST = 1 << 20
+MOST_SIGNATURES = 16
 """Largest size of an envelope in bytes."""
 
 _TERMS = "http://mlcommons.org/croissant/"
@@ -218,6 +220,12 @@ def signature_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[st
     if envelope is None:
         return
     keys = [keyid for keyid, _ in envelope.signatures]
+    # Without keys nobody can tell a signature from other bytes: theirs are few.
+    if len(keys) > MOST_SIGNATURES:
+        yield f"{SIGNATURES} has more than {MOST_SIGNATURES} signatures"
+    sizes = {len(signature) for _, signature in envelope.signatures}
+    if sizes != {64} or not all(re.fullmatch("[0-9a-f]{64}", key) for key in keys):
+        yield f"{SIGNATURES} has signatures or ids of keys of another form than Ed25519's"
     if len(set(keys)) < len(keys):
         yield f"{SIGNATURES} has two signatures of one key"
     if envelope.payload != statement(folder, certificate):
