@@ -320,4 +320,4 @@ def test_shrunken_predictions_miss_what_noise_and_prior_leave(
         missed += free * noise / (free + noise)
     nothing: Any = None
     shape = PricedShape(nothing, made, nothing, 2.0 * np.eye(4), 0.7)
-    assert shape.evenly_ms == pytest.approx(missed / 100)
+    assert shape.shrunken_added_mse == pytest.approx(missed / 100)

@@ -220,7 +220,7 @@ class PricedShape:
         return self.claim.excess / self.claim.rows
 
     @cached_property
-    def evenly_ms(self) -> float:
+    def shrunken_added_mse(self) -> float:
         """Mean square that noise adds to shrunken predictions, if all directions explain alike."""
         # In whitened coordinates the first direction is the mean's if there is an intercept.
         root, claim, first = self.root, self.claim, int(self.claim.intercept)
@@ -237,7 +237,7 @@ class PricedShape:
         )
 
     @cached_property
-    def expected_ms(self) -> float:
+    def prior_added_mse(self) -> float:
         """The same if labels follow the prior of the default fit, in which columns differ."""
         claim, design = self.claim, self.design
         explained, mean = claim.rows * self.explained_ms, claim.rows * claim.width**2 / 12
@@ -313,12 +313,12 @@ class ShapedFlag(Mechanism):
         forecast = claim.forecast(options.residual(claim.width), options.residual_source)
         with engine.progress("forecast", None):
             # A ridge is chosen for labels as the prior of the fit expects them.
-            default_fit = best.expected_ms if best.shape.ridge else best.evenly_ms
+            default_fit = best.prior_added_mse if best.shape.ridge else best.shrunken_added_mse
         forecast = replace(forecast, added_mse_default_fit=default_fit)
         if best is not plain:
             # Plans are compared by the error of least squares. A ridge trades it for that of
             # shrunken fits, so such a plan counts as the plain one less the share it saves there.
-            saved = best.expected_ms / plain.expected_ms
+            saved = best.prior_added_mse / plain.prior_added_mse
             forecast = replace(forecast, selection_score=plain.added_mse * saved)
         notes = self._notes(best, plain)
         return self.make_plan(design, claim, forecast, notes, best.shape.weights)
@@ -339,10 +339,12 @@ class ShapedFlag(Mechanism):
         plain = priced(0.0)
         if ridge_option is not None:
             return (priced(ridge_option) if ridge_option else plain), plain
-        if many_columns or plain.evenly_ms > _SHRINKAGE_DROPS * plain.added_mse:
+        if many_columns or plain.shrunken_added_mse > _SHRINKAGE_DROPS * plain.added_mse:
             return plain, plain
-        best = min(map(priced, RIDGES), key=lambda each: each.expected_ms)
-        return (best if best.expected_ms <= _RIDGE_PAYS * plain.expected_ms else plain), plain
+        best = min(map(priced, RIDGES), key=lambda each: each.prior_added_mse)
+        return (
+            best if best.prior_added_mse <= _RIDGE_PAYS * plain.prior_added_mse else plain
+        ), plain
 
     def _find_shape(
         self, design: DesignSummary, source: Source, engine: Engine, ridge: float
@@ -419,7 +421,7 @@ class ShapedFlag(Mechanism):
     def _notes(self, best: PricedShape, plain: PricedShape) -> Iterator[Note]:
         shape, claim = best.shape, best.claim
         if shape.ridge:
-            less = 1 - best.expected_ms / plain.expected_ms
+            less = 1 - best.prior_added_mse / plain.prior_added_mse
             yield Note(
                 f"few rows for the columns: the shape has a ridge of {shape.ridge:g}, with which "
                 f"shrunken predictions are expected to have {less:.0%} less squared error by "
