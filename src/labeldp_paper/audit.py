@@ -538,7 +538,7 @@ class SampledWtdFlagDataset(FloorDataset):
         bag_rows = BagRows(features, self._claim.draw)
         values = bag_rows.read_labelled(source, engine)
         self._bags = LabelledBags(self._claim.facts, plan.labels, bag_rows, values, engine)
-        self._residuals = self._bags.smallest()
+        self._residuals = self._bags.smallest_residuals()
         slopes, roots = [], []
         for bag in range(self._claim.bags):
             design = features.integers(bag_rows.bag(bag))

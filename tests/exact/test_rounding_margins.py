@@ -590,7 +590,7 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
             keys = np.where(marks == 3, -np.inf, (marks * 7 % 5).astype(float))
             rows = Encoded(8, marks[:, None].astype(float), (), features.joint_codes)
             entrance = pool.threshold_after(np.unique(keys))
-            pool = pool.offer(keys, marks, rows)
+            pool = pool.with_rows(keys, marks, rows)
             seen |= {int(mark): float(key) for mark, key in zip(marks, keys, strict=True)}
             ranked = sorted((-key, mark) for mark, key in seen.items() if key > -np.inf)
             assert [int(mark) for mark in pool.hashes] == [mark for _, mark in ranked[:size]]

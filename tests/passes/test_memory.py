@@ -197,11 +197,11 @@ def test_labels_are_not_summed_beside_what_is_known_of_rows_that_were_let_go(pat
         GramAccumulator(features).requirements,
         LabelCrossProducts(features, grid).requirements,
     )
-    assert plain.cache_keys[0] in engine.memory.known(plain)
-    assert plain.cache_keys[0] in engine.memory.known(labelled)
+    assert plain.cache_keys[0] in engine.memory.known_results(plain)
+    assert plain.cache_keys[0] in engine.memory.known_results(labelled)
     engine.run_pass("feature sums", source, GramAccumulator(fit_features(source, min_count=350)))
-    assert plain.cache_keys[0] in engine.memory.known(plain)
-    assert not engine.memory.known(labelled)
+    assert plain.cache_keys[0] in engine.memory.known_results(plain)
+    assert not engine.memory.known_results(labelled)
 
 
 def test_the_longest_row_of_a_search_is_known_to_those_who_ask_for_no_more(path: Path) -> None:

@@ -207,8 +207,8 @@ class TopK:
         place = len(keys) - self.size
         return max(self.threshold, float(np.partition(keys, place)[place]))
 
-    def offer(self, keys: Floats, hashes: Hashes, rows: Encoded) -> TopK:
-        """Return the collection after these rows were seen."""
+    def with_rows(self, keys: Floats, hashes: Hashes, rows: Encoded) -> TopK:
+        """Return the collection with those of these rows whose keys are large enough."""
         able = np.flatnonzero((keys >= self.threshold) & (keys > -math.inf))
         if not len(able):
             return self
@@ -345,8 +345,8 @@ class RowNormScan:
         self._offered[slots[able]] = hashes[able]
         if len(able):
             rows = batch.take(able)
-            self._worst = self._worst.offer(values[able], hashes[able], rows)
-            self._sampled = self._sampled.offer(keys[able], hashes[able], rows)
+            self._worst = self._worst.with_rows(values[able], hashes[able], rows)
+            self._sampled = self._sampled.with_rows(keys[able], hashes[able], rows)
 
     def _sampling_keys(self, values: Floats, hashes: Hashes) -> Floats:
         """Return keys whose k largest are a weighted sample without replacement.
@@ -367,8 +367,8 @@ class RowNormScan:
         self._largest = max(self._largest, largest)
         self._reach = np.maximum(self._reach, reach)
         if self._keep:
-            self._worst = self._worst.offer(worst.keys, worst.hashes, worst.rows)
-            self._sampled = self._sampled.offer(sampled.keys, sampled.hashes, sampled.rows)
+            self._worst = self._worst.with_rows(worst.keys, worst.hashes, worst.rows)
+            self._sampled = self._sampled.with_rows(sampled.keys, sampled.hashes, sampled.rows)
 
     def result(self, *_: object) -> RowNorms:
         if not self._has_rows:

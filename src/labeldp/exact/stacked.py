@@ -237,7 +237,9 @@ class BagFits:
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("fits are private and are not written anywhere")
 
-    def put(self, bag: int, slope: Reals, slope_error: Reals, root: tuple[float, float]) -> None:
+    def set_bag(
+        self, bag: int, slope: Reals, slope_error: Reals, root: tuple[float, float]
+    ) -> None:
         """Replace those of one bag."""
         self.slope[bag], self.slope_error[bag] = slope, slope_error
         self.low[bag], self.high[bag] = root

@@ -454,7 +454,7 @@ class SampledWtdFlag(Mechanism):
         rows, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         bags, outcome = LabelledBags(claim.facts, labels, rows, values, engine), FloorOutcome()
         if claim.promise is None:
-            outcome = floors.establish_floor(claim, bags.smallest(), labels, randomness)
+            outcome = floors.establish_floor(claim, bags.smallest_residuals(), labels, randomness)
         else:
             check_eigenvalue(claim.promise.min_eigenvalue, features, labels, source, engine)
         grid = rounded_noise.grid_for(math.sqrt(claim.floor))
@@ -621,14 +621,14 @@ class LabelledBags:
                     slope[columns] = residual.coefficients()
                     error[columns] = residual.coefficient_errors()
                     root = floors.root_bounds(residual.square_low, residual.square_high)
-                    fits.put(bag, slope, error, root)
+                    fits.set_bag(bag, slope, error, root)
                 self._fits.append(fits)
                 advance(block.bags)
 
     def __repr__(self) -> str:
         return "LabelledBags(private)"
 
-    def smallest(self) -> list[ExactLeastSquares]:
+    def smallest_residuals(self) -> list[ExactLeastSquares]:
         """Return exact residuals of some bags, among them the one that has the smallest.
 
         A residual that is surely no smaller than another is not needed: where many are 0, one is.

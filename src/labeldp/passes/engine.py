@@ -85,10 +85,10 @@ class LocalEngine:
         self.memory.open(source)
         required = [accumulator.requirements for accumulator in accumulators]
         requirements = combine(required)
-        known = self.memory.known(requirements)
+        remembered = self.memory.known_results(requirements)
         # Nothing that depends on labels is remembered.
         keys = [() if each.labels else each.cache_keys for each in required]
-        results = [known.get(own[0]) if own else None for own in keys]
+        results = [remembered.get(own[0]) if own else None for own in keys]
         unknown = [place for place, result in enumerate(results) if result is None]
         if unknown:
             needed = combine([required[place] for place in unknown])

@@ -90,7 +90,7 @@ class Memory:
         """Return whether no part's features need reading."""
         return all(self._holds(number, requirements) for number in range(len(self.parts)))
 
-    def known(self, requirements: PassRequirements) -> Mapping[object, object]:
+    def known_results(self, requirements: PassRequirements) -> Mapping[object, object]:
         """Return results for these very rows by their keys, for a pass with such requirements.
 
         Labels are only summed beside what is known of rows in memory: rows that are read again
