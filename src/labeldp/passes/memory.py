@@ -171,15 +171,17 @@ class Memory:
 
 
 def narrow_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Make every integer column as narrow as its values allow, and text into dictionary codes."""
-    columns = [
-        column.dictionary_encode()
-        if is_text_type(column.type)
-        else narrow_integers(column)
-        if pa.types.is_integer(column.type)
-        else column
-        for column in batch.columns
-    ]
+    """Make every integer column as narrow as its values allow, and text into narrow codes."""
+    columns = []
+    for column in batch.columns:
+        if is_text_type(column.type):
+            column = column.dictionary_encode()
+        if pa.types.is_integer(column.type):
+            column = narrow_integers(column)
+        elif pa.types.is_dictionary(column.type):
+            codes = narrow_integers(column.indices)
+            column = pa.DictionaryArray.from_arrays(codes, column.dictionary, safe=False)
+        columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
