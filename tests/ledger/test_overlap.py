@@ -421,16 +421,18 @@ def test_another_table_of_the_same_name_has_other_persons(known: bool, tmp_path:
     ledger = Ledger.create(tmp_path / "l", epsilon=1e7, delta=1e-3)
     who = pa.array([f"p{k}" for k in range(ROWS)])
     release(ledger, "t", table(1).append_column("who", who), person="who")
-    who = pa.array([f"p{k // 20}" for k in range(ROWS)])
-    other = table(2).rename_columns(["a", "b", "c", "d", "pay", "ill"])
+    release(ledger, "t", table(1))
+    who = pa.array([f"p{k // 20}" for k in range(2 * ROWS)])
+    other = pa.concat_tables([table(2), table(3)])
+    other = other.rename_columns(["a", "b", "c", "d", "pay", "ill"])
     if known:
         other = other.append_column("who", who)
     release(ledger, "t", other, label="ill", drop=["pay", "who"] if known else ["pay"])
     total = ledger.account("t").total
     assert total is not None
-    person, row = (gaussian_mu(claim.privacy_profile) or 0.0 for claim in total.claims)
-    rows = 20 if known else ROWS
-    assert total.mu == pytest.approx(math.hypot(rows * row, person), rel=1e-9)
+    person, row, many = (gaussian_mu(claim.privacy_profile) or 0.0 for claim in total.claims)
+    rows = 20 if known else 2 * ROWS
+    assert total.mu == pytest.approx(math.hypot(person, row, rows * many), rel=1e-9)
 
 
 def test_the_same_features_of_another_year_count_by_their_persons(tmp_path: Path) -> None:

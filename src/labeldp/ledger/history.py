@@ -100,27 +100,25 @@ class Account:
 def _rows_of_a_person(debit: Entry, debits: Sequence[Entry]) -> int:
     """Bound how many rows of a debit's table a person has; 1 if none of `debits` protects persons.
 
-    Ids that an earlier debit made known were counted in all rows of the table. Else a debit of the
-    same table tells: a claim counts the rows of its release, and all rows that it left out may be
-    of one person, unless the ids of all rows were counted. Of a table that shares the name alone
-    nothing is known but its size.
+    It is 1 as well where the debit protects persons itself: its claim counts their rows. Ids that
+    an earlier debit made known were counted in all rows of the table. Else a debit of the same
+    table tells: a claim counts the rows of its release, and all rows that it left out may be of one
+    person, unless the ids of all rows were counted. Of a table that shares the name alone nothing
+    is known but its size.
     """
     document = debit.document
     persons = [each for each in debits if "person" in each.document["claim"]]
-    if not persons:
+    if not persons or debit in persons:
         return 1
     if most_rows := document.get("table", {}).get("most_rows"):
         return int(most_rows)
-    largest = max(_table_rows(each) for each in debits)
-    sizes = [1]
+    same = [each for each in debits if _is_same_table(debit, each)]
+    rows, sizes = max(map(_table_rows, same)), [1]
     for other in persons:
-        claim, counted = other.document["claim"], (other.document["persons"] or {}).get("most_rows")
-        if not _is_same_table(debit, other):
-            sizes.append(_table_rows(debit))
-        elif counted:
-            sizes.append(counted + largest - _table_rows(other))
-        else:
-            sizes.append(claim["person"]["rows"] + largest - claim["rows"])
+        claim, ids = other.document["claim"], other.document.get("persons") or {}
+        left_out = rows - claim["rows"]
+        of_release = ids.get("most_rows") or claim["person"]["rows"] + left_out
+        sizes.append(of_release if other in same else _table_rows(debit))
     return max(sizes)
 
 
