@@ -298,6 +298,22 @@ def test_columns_stand_one_after_the_other_to_the_footer(file: Path) -> None:
     assert changed_footer(file) == ["it does not begin as Parquet does"]
 
 
+@pytest.mark.parametrize("number", [0, 1, 6])
+def test_a_row_group_has_the_place_of_its_columns(number: int, tmp_path: Path) -> None:
+    """No reader looks at that number, which has 63 bits for every group."""
+    path = tmp_path / "t.parquet"
+    table = pa.table({"x": [float(k) for k in range(70)]})
+    pq.write_table(table, path, 10, **parquet_form.WRITING)
+    parquet_form.check_form(path)
+    place = pq.read_metadata(path).row_group(number).column(0).data_page_offset
+    content = path.read_bytes()
+    at = content.rindex(b"\x26" + whole(place) + b"\x16") + 1
+    path.write_bytes(content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :])
+    assert pq.read_table(path) == table
+    with pytest.raises(ReleaseError, match="has another place or number than its columns"):
+        parquet_form.check_form(path)
+
+
 @pytest.mark.parametrize("last", [True, False])
 def test_a_key_of_metadata_stands_there_once(last: bool, tmp_path: Path) -> None:
     """Readers see one of the values; the other could be anything."""

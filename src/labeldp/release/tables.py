@@ -214,9 +214,8 @@ def check_form(path: Path) -> None:
     with path.open("rb") as file:
         try:
             footer, schema = pq.read_metadata(path), pq.read_schema(path)
-            problem = next(
-                chain(_footer_problems(file, footer), _layout_problems(file, footer)), ""
-            )
+            problems = _footer_problems(file, footer), _layout_problems(file, footer)
+            problem = next(chain(*problems, _group_problems(footer)), "")
             # A dictionary has every key once; Arrow's metadata may have one twice.
             if not schema.equals(schema.with_metadata(schema.metadata), check_metadata=True):
                 problem = "it has a key of its metadata twice"
@@ -228,9 +227,7 @@ def check_form(path: Path) -> None:
 
 def _footer_problems(file: IO[bytes], footer: pq.FileMetaData) -> Iterator[str]:
     """Check that the footer has no field that Arrow does not know, and who wrote it."""
-    copy = io.BytesIO()
-    footer.write_metadata_file(copy)
-    expected = copy.getvalue().removeprefix(_MAGIC)
+    expected = _footer_bytes(footer)
     file.seek(-len(expected), io.SEEK_END)
     if file.read() != expected:
         yield "its footer has fields of another writer"
@@ -238,6 +235,33 @@ def _footer_problems(file: IO[bytes], footer: pq.FileMetaData) -> Iterator[str]:
         yield "another program wrote it"
     for name in sorted((footer.metadata or {}).keys() - {METADATA_KEY}):
         yield f"it carries {name!r}, of which the certificate says nothing"
+
+
+def _footer_bytes(footer: pq.FileMetaData) -> bytes:
+    """Return the end of a file as Arrow writes it."""
+    copy = io.BytesIO()
+    footer.write_metadata_file(copy)
+    return copy.getvalue().removeprefix(_MAGIC)
+
+
+def _group_problems(footer: pq.FileMetaData) -> Iterator[str]:
+    """Check what the footer says of each group and Arrow does not expose."""
+    footer_bytes = _footer_bytes(footer)
+    place = 0
+    for number in range(footer.num_row_groups):
+        # Fields 2, 3, 5 and 6 of a group: its size, its rows, its place in the file, its size with
+        # compression; then perhaps its number. Arrow does not expose the last three.
+        group = footer.row_group(number)
+        columns = [group.column(column) for column in range(group.num_columns)]
+        packed = sum(column.total_compressed_size for column in columns)
+        sizes = group.total_byte_size, group.num_rows, columns[0].data_page_offset, packed
+        fields = b"\x16%b\x16%b\x26%b\x16%b" % (*map(_zigzag, sizes),)
+        ends = (re.escape(fields), re.escape(_zigzag(number)))
+        found = re.compile(b"%b(?:\x14%b)?\0" % ends).search(footer_bytes, place)
+        if found is None:
+            yield "a row group has another place or number than its columns"
+            return
+        place = found.end()
 
 
 def _layout_problems(file: IO[bytes], footer: pq.FileMetaData) -> Iterator[str]:
@@ -308,6 +332,14 @@ def _page_problems(
         values += count
     if place != end or values != chunk.num_values:
         yield "the pages of a column are not those that its footer counts"
+
+
+def _zigzag(number: int) -> bytes:
+    """Return a number as Thrift's compact protocol writes it."""
+    rest, out = 2 * number, b""
+    while rest > 127:
+        rest, out = rest >> 7, out + bytes([rest & 127 | 128])
+    return out + bytes([rest])
 
 
 def _varints(header: re.Match[bytes]) -> Iterator[int]:
