@@ -12,32 +12,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-_MB_PER_THREAD = 1000
-"""Address space for each thread, where it is limited."""
-
-
 def thread_count(wanted: int = 0) -> int:
-    """Return the number of threads to use; 0 asks for one for each core of this process.
-
-    Under a limit of address space there are fewer: OpenBLAS reserves memory for each thread that
-    computes, and ends the process without an error that could be caught if it gets none.
-    """
-    if not wanted:
-        has_affinity = hasattr(os, "sched_getaffinity")  # of a container, fewer than the machine
-        wanted = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    limit = address_limit_mb()
-    return wanted if limit is None else max(1, min(wanted, limit // _MB_PER_THREAD))
-
-
-def address_limit_mb() -> int | None:
-    """Return the MB of address space this process may use; None without limit (ulimit -v, -d)."""
-    try:
-        import resource
-    except ImportError:  # not on this system
-        return None
-    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    set_ones = [limit for limit in limits if limit != resource.RLIM_INFINITY]
-    return min(set_ones) // 10**6 if set_ones else None
+    """Return the number of threads to use; 0 asks for one for each core of this process."""
+    if wanted:
+        return wanted
+    has_affinity = hasattr(os, "sched_getaffinity")  # of a container, fewer than the machine
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def map_in_order(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from labeldp.cli.output import SPELT_OUT, emit_table, say
+from labeldp.cli.output import emit_table, say
 from tests.cli.conftest import LABEL, QUICK
 from tests.console import labeldp
 
@@ -28,19 +27,12 @@ def run(*arguments: Any, shell: str = "", **environment: str) -> subprocess.Comp
     return subprocess.run(command, capture_output=True, env=os.environ | environment, timeout=60)
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
-def test_a_valid_release_is_valid_in_any_encoding(published: Path, encoding: str) -> None:
-    result = run("verify", published, PYTHONIOENCODING=encoding)
-    assert result.returncode == 0, result.stderr
-    said = result.stdout.decode(encoding)
-    assert "is valid" in said
-    assert ("ε = 1" if "utf" in encoding else "epsilon = 1") in said
-    assert result.stderr == b""
-
-
-def test_json_is_escaped_where_it_must_be(published: Path) -> None:
-    result = run("verify", published, "--json", PYTHONIOENCODING="ascii")
-    assert json.loads(result.stdout.decode("ascii"))["valid"]
+def test_answers_are_utf8_whatever_the_terminal_says(published: Path) -> None:
+    for encoding in ("cp1252", "ascii"):
+        result = run("verify", published, PYTHONIOENCODING=encoding)
+        assert result.returncode == 0, result.stderr
+        assert "ε = 1" in result.stdout.decode()
+        assert result.stderr == b""
 
 
 @pytest.mark.parametrize("shell", ["| true", ">&- 2>&-"])
@@ -62,13 +54,6 @@ def test_a_full_disk_under_the_answer(published: Path, data: Path, tmp_path: Pat
     assert labeldp("verify", tmp_path / "out").code == 0
     told = run("--help", shell=f"> {FULL}")
     assert told.returncode == 2, "nothing was done but to print"
-
-
-def test_signs_that_an_encoding_lacks_are_spelt_out() -> None:
-    signs = "".join(SPELT_OUT)
-    assert "ε ≤ 1 ± ½".encode("ascii", "labeldp") == b"epsilon <= 1 +- 1/2"
-    assert signs.encode("ascii", "labeldp").decode("ascii").isprintable()
-    assert "\udcff漢".encode("utf-8", "labeldp") == "?漢".encode()
 
 
 class Terminal(io.StringIO):

@@ -22,7 +22,7 @@ from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.release.certificate import ABOUT, best_guess
 from labeldp.report import risk
 from labeldp.report.document import plan_report, release_report, report
-from labeldp.report.page import curve_chart, report_page, view
+from labeldp.report.page import report_page, view
 from labeldp.signing import make_key, sign
 from tests.console import labeldp as run
 from tests.plans import plan
@@ -266,20 +266,7 @@ def test_when_and_by_what_is_told(directory: Path) -> None:
     assert certificate["software"]["version"] in told["drawn"]
 
 
-def test_the_floor_of_the_curve_is_called_what_it_is() -> None:
-    """A pure guarantee ends at 0, which is no power of ten."""
-    pure = curve_chart([(0.0, 0.2), (0.5, 0.03), (1.0, 0.0), (2.0, 0.0)], (1.0, 0.0))
-    mixed = curve_chart([(0.0, 0.2), (1.0, 1e-3)], (1.0, 1e-3))
-    assert [label for _, label in pure["rows"]] == ["1", "1e−1", "1e−2", "0"]
-    assert [label for _, label in mixed["rows"]] == ["1", "1e−1", "1e−2", "1e−3"]
-    assert pure["claim"] == ("50.00", "100.00")
-    assert mixed["claim"] == ("100.00", "100.00")
-
-
-def test_places_of_a_chart_are_those_of_its_numbers() -> None:
-    chart = curve_chart([(0.0, 1.0), (1.0, 1e-2), (4.0, 1e-4)], (1.0, 1e-2))
-    assert chart["points"] == "0.00,0.00 25.00,50.00 100.00,100.00"
-    assert [label for _, label in chart["columns"]] == ["0", "1", "2", "3", "4"]
+def test_places_of_the_chart_are_those_of_its_numbers() -> None:
     shown = view(MINIMAL)["belief_chart"]["bars"][0]
     assert (shown["label"], shown["low"], shown["high"]) == ("10%", "5.00", "25.00")
 

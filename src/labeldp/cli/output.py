@@ -1,12 +1,11 @@
 """Printing: the answer on standard output, notes and progress on standard error.
 
-A command must not fail because its words cannot be printed. Standard streams may have any
-encoding, be closed, full or broken; `SafeStream` writes what it can and remembers the first error.
+A command must not fail because its words cannot be printed. Standard streams may be closed, full or
+broken; `SafeStream` writes UTF-8 as far as it can and remembers the first error.
 """
 
 from __future__ import annotations
 
-import codecs
 import errno
 import json
 import math
@@ -35,12 +34,7 @@ REMARKS = "words"
 def emit_json(document: Any) -> None:
     """Print one JSON document; numbers that JSON lacks (infinity, NaN) become null."""
     finite = json.loads(json.dumps(document), parse_constant=lambda _name: None)
-    text = json.dumps(finite, indent=2, ensure_ascii=False)
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeError:
-        text = json.dumps(finite, indent=2)
-    print(text)
+    print(json.dumps(finite, indent=2, ensure_ascii=False))
 
 
 def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -203,24 +197,6 @@ def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
 
 # ---- streams
 
-SPELT_OUT = {
-    "ε": "epsilon", "δ": "delta", "σ": "sigma", "μ": "mu", "γ": "gamma", "Δ": "Delta", "κ": "kappa",
-    "λ": "lambda", "ρ": "rho", "Σ": "sum", "·": "*", "×": "x", "±": "+-", "≤": "<=", "≥": ">=",
-    "≈": "~", "²": "^2", "√": "root ", "–": "-", "−": "-", "—": "-", "─": "-", "━": "-", "│": "|",
-    "…": "...", "→": "->", "“": '"', "”": '"', "‘": "'", "’": "'", "∞": "infinity", "½": "1/2",
-}  # fmt: skip
-"""What is printed for a sign that an encoding lacks; "?" for any other."""
-
-
-def _spell_out(problem: UnicodeError) -> tuple[str, int]:
-    if not isinstance(problem, UnicodeEncodeError):
-        raise problem
-    missing = problem.object[problem.start : problem.end]
-    return "".join(SPELT_OUT.get(sign, "?") for sign in missing), problem.end
-
-
-codecs.register_error("labeldp", _spell_out)
-
 
 class SafeStream:
     """A text stream that never fails: it remembers the first error and drops what follows."""
@@ -232,7 +208,7 @@ class SafeStream:
             self.problem = OSError(errno.EBADF, os.strerror(errno.EBADF))
             self._stream = open(os.devnull, "w")  # noqa: SIM115
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="labeldp")
+            stream.reconfigure(encoding="utf-8", errors="replace")  # ε is in every answer
 
     def write(self, text: str) -> int:
         self._try(self._stream.write, text)

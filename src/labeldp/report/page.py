@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -92,7 +91,6 @@ def view(document: Mapping[str, Any]) -> dict[str, Any]:
                 ],
             ),
         ],
-        "curve_chart": curve_chart(document["curve"], (document["epsilon"], document["delta"])),
         "curve_table": _table(
             "",
             ("ε", *(f"{epsilon:.3g}" for epsilon, _ in document["curve"])),
@@ -108,37 +106,3 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
 def _most(value: float) -> str:
     """Return an upper bound of a probability."""
     return f"{format_upper_bound(100 * value)}%"
-
-
-def curve_chart(
-    points: Sequence[tuple[float, float]], claim: tuple[float, float]
-) -> dict[str, Any]:
-    """Return δ over ε with δ in powers of ten; places in percent of the plot.
-
-    A curve that comes to δ = 0 ends on the bottom line, which is then called 0.
-    """
-    exponents = [math.log10(delta) for _, delta in points if delta > 0.0]
-    least = max(-12, min(-1, math.floor(min(exponents, default=-6.0))))
-    reaches_zero = len(exponents) < len(points)
-    bottom = float(least - reaches_zero)
-    right = max(epsilon for epsilon, _ in points) or 1.0
-
-    def place(epsilon: float, delta: float) -> tuple[str, str]:
-        exponent = max(bottom, math.log10(delta)) if delta > 0 else bottom
-        return f"{100 * epsilon / right:.2f}", f"{abs(100 * exponent / bottom):.2f}"
-
-    powers = range(0, 1 - least, max(1, round(-bottom / 5)))
-    rows = [(f"{abs(100 * k / bottom):.2f}", f"1e−{k}" if k else "1") for k in powers]
-    # up to six round numbers from 0 to the right end
-    unit = 10.0 ** math.floor(math.log10(right))
-    step = next(unit * k for k in (0.2, 0.5, 1, 2) if right / (unit * k) <= 5)
-    epsilons = [step * k for k in range(int(right / step + 1e-9) + 1)]
-    return {
-        "points": " ".join(",".join(place(*point)) for point in points),
-        "claim": place(*claim),
-        "claim_label": f"claimed: ε = {claim[0]:g}",
-        "rows": [*rows, *([("100", "0")] if reaches_zero else [])],
-        "columns": [(f"{100 * e / right:.2f}", f"{e:g}") for e in epsilons],
-        "description": f"Privacy curve. δ falls from {points[0][1]:.2g} at ε = 0 to "
-        f"{claim[1]:.2g} at the claimed ε.",
-    }
