@@ -31,7 +31,7 @@ import pytest
 
 import labeldp
 from labeldp.cli import app, main
-from labeldp.datasets import write_census_like
+from labeldp_paper.datasets.demo_table import write_census_like
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

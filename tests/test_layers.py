@@ -19,7 +19,7 @@ PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "pictures", "numba_kernels", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
     "mechanisms", "choose", "planning", "profile", "verification", "signing", "describe", "report",
-    "ledger", "learners", "datasets", "cli", "__main__",
+    "ledger", "learners", "cli", "__main__",
 )  # fmt: skip
 """In the order of imports: a package imports itself and those before it."""
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.datasets import write_census_like
+from labeldp_paper.datasets.demo_table import write_census_like
 from tests.processes import PEAK
 
 _ROWS = (

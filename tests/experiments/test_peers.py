@@ -17,8 +17,8 @@ from experiments.tables import DIABETES
 
 from experiments import peers, peers_page
 from labeldp import LinearRegressor, scan
-from labeldp.datasets import write_census_like
 from labeldp.mechanisms.registry import mechanism_named, mechanisms
+from labeldp_paper.datasets.demo_table import write_census_like
 
 FEW = (Budget(0.5, 1e-6), Budget(1.0, 1e-6))
 

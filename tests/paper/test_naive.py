@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import InputError, verify
-from labeldp.datasets import census_like
 from labeldp.mechanisms.registry import mechanism_names
 from labeldp_paper.commands.attack import _on_private
+from labeldp_paper.datasets.demo_table import census_like
 from labeldp_paper.naive.sums import NAIVE, NaiveSums, naive_sums, recover
 from tests.console import labeldp
 from tests.tables import RANGE, source, table

@@ -23,7 +23,6 @@ import click
 
 from labeldp.cli.accounts import account, compose, ledger
 from labeldp.cli.checking import describe, keygen, report, sign, verify
-from labeldp.cli.demo import demo
 from labeldp.cli.models import fit, predict
 from labeldp.cli.output import SafeStream, in_flags, say, warnings_as_notes
 from labeldp.cli.planning import look, plan, release
@@ -33,9 +32,8 @@ from labeldp.io_util import written
 SECTIONS = {
     "Publish and use": (look, plan, release, verify, report, describe, fit, predict),
     "Budget and signatures": (account, compose, ledger, keygen, sign),
-    "Demonstrations and experiments": (demo,),
 }
-"""Our commands as the help shows them; commands of other packages join the last section."""
+"""Our commands as the help shows them; a last section has the commands of other packages."""
 ENTRY_POINTS = "labeldp.commands"
 OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), free some, or read with fewer `threads`"
 
@@ -67,11 +65,11 @@ class Group(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        names = {title: [str(each.name) for each in own] for title, own in SECTIONS.items()}
-        names[list(names)[-1]] += self.offered()
-        for title, section in names.items():
+        sections = {title: [str(each.name) for each in own] for title, own in SECTIONS.items()}
+        sections["Demonstrations and experiments"] = [*self.offered()]
+        for title, names in sections.items():
             lines = []
-            for name in section:
+            for name in names:
                 try:
                     command = self.get_command(ctx, name)
                     text = (command and command.help) or ""
@@ -79,8 +77,9 @@ class Group(click.Group):
                     text = str(problem)
                 # the whole first paragraph, which click would cut
                 lines.append((name, " ".join(text.partition("\n\n")[0].split())))
-            with formatter.section(title):
-                formatter.write_dl(lines)
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
 
 
 @click.group(cls=Group, commands=[each for section in SECTIONS.values() for each in section])

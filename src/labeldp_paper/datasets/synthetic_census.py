@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.datasets import CENSUS_LEVELS, CENSUS_RANGE
 from labeldp_paper.datasets import census
 from labeldp_paper.datasets.declaration import Dataset, Model
+from labeldp_paper.datasets.demo_table import CENSUS_LEVELS, CENSUS_RANGE
 
 WORKERS = 50_582_693 / 131_903_910
 """The part of the persons who have a label: rows of the paper's appendix over those of its text."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from labeldp.datasets import CENSUS_LEVELS
 from labeldp_paper.datasets.declaration import Options
+from labeldp_paper.datasets.demo_table import CENSUS_LEVELS
 from labeldp_paper.datasets.making import convert, generate
 from labeldp_paper.datasets.projection import dimensions, level_vector, projected
 from labeldp_paper.datasets.synthetic_criteo import CRITEO_LEVELS

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.datasets import CENSUS_LEVELS
 from labeldp.errors import InputError
 from labeldp_paper.datasets.catalogue import DATASETS
+from labeldp_paper.datasets.demo_table import CENSUS_LEVELS
 from labeldp_paper.datasets.making import generate, synthetic_stream
 from labeldp_paper.datasets.synthetic_census import WORKERS
 from labeldp_paper.datasets.synthetic_criteo import CRITEO_LEVELS

@@ -38,7 +38,6 @@ def demo(epsilon: float, delta: float, rows: int, out: Path | None, as_json: boo
 
 def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
     from labeldp.data.source import scan
-    from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.learners.api import LinearRegressor
     from labeldp.mechanisms.design_summary import private_residual_ms, summarize_design
     from labeldp.mechanisms.options import AccountQuestion, Encoding, check_budget
@@ -46,6 +45,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
     from labeldp.passes.engine import LocalEngine
     from labeldp.planning import plan
     from labeldp.verification import verify
+    from labeldp_paper.datasets.demo_table import CENSUS_RANGE, write_census_like
 
     positive(rows=rows)
     in_range(0, 1, delta=delta)

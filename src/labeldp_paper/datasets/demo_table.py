@@ -3,7 +3,7 @@
 It has the paper's columns, 401 levels in all, labels 0…51 weeks and, with one column for each
 level, a residual mean square near the 64.22 that the paper prints (its section 4, all persons).
 Batches depend on the seed and their position alone, so a table of any size is generated in a
-stream. The paper's other data are in `labeldp_paper.datasets`.
+stream.
 """
 
 from __future__ import annotations
