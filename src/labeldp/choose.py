@@ -1,9 +1,8 @@
 """Which mechanism and which basis, and what would help a plan that is of no use.
 
 Every function here works on public facts. Mechanisms are compared by what privacy adds to the mean
-squared error of a prediction (`Forecast.selection_score`): exactly where that is known in closed
-form, by simulation otherwise. One `DesignSummary` is computed for an encoding and shared by all
-plans.
+squared error of a prediction (`Forecast.selection_score`). One `DesignSummary` is computed for an
+encoding and shared by all plans.
 """
 
 from __future__ import annotations
@@ -14,13 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError
 from labeldp.features.categories import CategoricalColumn
 from labeldp.features.columns import NumericColumn
-from labeldp.mechanisms.bags import BagRows, SimulationInputs
 from labeldp.mechanisms.base import ENOUGH_KEPT, Mechanism, MechanismPlan
 from labeldp.mechanisms.description import Note, number
 from labeldp.mechanisms.design_summary import DesignSummary, summarize_design
@@ -56,7 +52,7 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
     """Return the plan that adds least to a prediction, with a note on what it was chosen from.
 
     An option that only some mechanisms have narrows the choice to those. Mechanisms without a
-    closed form are considered only if no other has all options; they are simulated.
+    closed form are considered only if no other has all options.
     """
     serving = [mechanism for mechanism in mechanisms() if use in mechanism.uses]
     fitting = [mechanism for mechanism in serving if has_options(mechanism, choices)]
@@ -106,9 +102,6 @@ def has_options(mechanism: Mechanism, choices: Choices) -> bool:
 
 # ---- comparison
 
-TRIALS = 10
-_SEED = 20_240
-
 
 @dataclass(frozen=True)
 class MechanismForecast:
@@ -118,7 +111,7 @@ class MechanismForecast:
     plan: MechanismPlan | None = None
     mean_mse: float | None = None
     method: str | None = None
-    """How the error was forecast: "closed form" or "simulated"."""
+    """Whether the forecast is exact: "closed form", or "approximate" where bags must be alike."""
     problem: LabelDPError | None = None
     least_added_mse: float | None = None
     """A lower bound, where a mechanism was not planned because it cannot be the best."""
@@ -200,61 +193,10 @@ def forecast_mechanisms(
         except LabelDPError as problem:
             forecasts.append(MechanismForecast(name, problem=problem))
             continue
-        stream = np.random.default_rng(_SEED)
-        simulation = mechanism.simulate(plan, source, stream)
-        method = "closed form"
-        if simulation is not None:
-            method = "simulated"
-            error = simulated_mse(plan, simulation, source, engine, stream)
-            added = error - plan.forecast.residual_ms
-            forecast = replace(
-                plan.forecast,
-                mean_mse=error,
-                excess_mean=error / plan.forecast.residual_ms - 1.0,
-                added_mse=added,
-                added_mse_default_fit=added,
-                selection_score=added,
-            )
-            plan = replace(plan, forecast=forecast)
         best = min(best, plan.forecast.selection_score)
+        method = "closed form" if mechanism.closed_form else "approximate"
         forecasts.append(MechanismForecast(name, plan, plan.forecast.mean_mse, method))
     return forecasts
-
-
-def simulated_mse(
-    plan: MechanismPlan,
-    simulation: SimulationInputs,
-    source: Source,
-    engine: Engine,
-    stream: np.random.Generator,
-) -> float:
-    """Return the mean squared error of a fit over `TRIALS` sets of synthetic labels.
-
-    The labels are noise of the guessed residual scale on the real features. A linear part of the
-    labels would change nothing, so it is left out.
-    """
-    # Σ w·x of every bag, and the mean of xxᵀ over the rows in bags
-    features, size = plan.features, simulation.draw.bag_size
-    scales = features.kept_scales
-    rows = BagRows(features, simulation.draw).read(source, engine)
-    parts, gram = [], np.zeros((len(scales), len(scales)))
-    for bags, block in rows.blocks():
-        dense = features.integers(block) * scales
-        gram += dense.T @ dense
-        shaped = dense.reshape(-1, size, len(scales))
-        parts.append(np.einsum("bk,bkd->bd", simulation.weights[bags], shaped))
-    design, gram = np.concatenate(parts), gram / simulation.draw.members.size
-    residual_ms = plan.forecast.residual_ms
-    scale = np.sqrt(simulation.variances) if simulation.weigh else np.ones(len(design))
-    spread = np.sqrt(np.square(simulation.weights).sum(axis=1) * residual_ms)
-    total = 0.0
-    for _ in range(TRIALS):
-        # Σ w·y of independent synthetic labels y ~ N(0, γ), and the noise
-        labels = spread * stream.standard_normal(len(design))
-        labels += np.sqrt(simulation.variances) * stream.standard_normal(len(design))
-        slope = np.linalg.lstsq(design / scale[:, None], labels / scale, rcond=None)[0]
-        total += float(slope @ gram @ slope)
-    return residual_ms + total / TRIALS
 
 
 # ---- basis="auto"

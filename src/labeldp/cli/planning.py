@@ -105,7 +105,7 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
 @verbose_option
 @option("--out", type=Path, help="Write the plan to this new file, for release --plan.")
 @option("--report", type=Path, metavar="FILE", help="Write an HTML page to read and sign.")
-@option("--compare", is_flag=True, help="Show the forecast of every mechanism; bags are simulated.")
+@option("--compare", is_flag=True, help="Show the forecast of every mechanism.")
 @option("--curve", is_flag=True, help="Show the forecast at smaller and larger ε, too.")
 @option("--plots", type=Path, help="Draw --curve into this new directory; needs the extra plots.")
 @json_option

@@ -177,19 +177,6 @@ def distinct(stream: np.random.Generator, population: int, count: int) -> NDArra
     return sample[:count]
 
 
-@dataclass(frozen=True, eq=False)
-class SimulationInputs:
-    """A release of bags as it might be, for simulations: no label is involved."""
-
-    draw: Draw
-    weights: NDArray[np.float64]
-    """One line per bag, one column per row in it."""
-    variances: NDArray[np.float64]
-    """Of the noise in each aggregate label."""
-    weigh: bool
-    """Whether the deviations are published, so that a fit divides by them."""
-
-
 class BagRows:
     """The encoded features of the rows in bags."""
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
 from labeldp.data.source import Source
@@ -28,7 +27,6 @@ from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest
-from labeldp.mechanisms.bags import SimulationInputs
 from labeldp.mechanisms.checks import other_table
 from labeldp.mechanisms.description import Description, Document, number
 from labeldp.mechanisms.design_summary import DesignSummary
@@ -360,15 +358,6 @@ class Mechanism(ABC):
     def least_added_mse(self, request: PlanRequest[Any], design: DesignSummary) -> float:  # noqa: ARG002
         """Return a lower bound of what any plan adds to a prediction's mean squared error."""
         return 0.0
-
-    def simulate(
-        self,
-        plan: MechanismPlan,  # noqa: ARG002
-        source: Source,  # noqa: ARG002
-        stream: np.random.Generator,  # noqa: ARG002
-    ) -> SimulationInputs | None:
-        """Return weights and noise of a release as it might be; None if the forecast is exact."""
-        return None
 
     def check_person(self, person: object) -> None:
         """Refuse persons, in a table or in a claim, where only single rows would be protected."""

@@ -36,7 +36,7 @@ from labeldp.errors import DataError, InputError, LabelDPError, PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.stacked import stacked_design
 from labeldp.mechanisms import bags as bagging
-from labeldp.mechanisms.bags import BAGS, BagRows, Draw, SimulationInputs
+from labeldp.mechanisms.bags import BAGS, BagRows, Draw
 from labeldp.mechanisms.base import Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.description import Description, Document, describe_draw, number
@@ -495,19 +495,6 @@ class SampledNoisyWtdLag(Mechanism):
             column,
             mu,
         )
-
-    def simulate(
-        self,
-        plan: MechanismPlan,
-        source: Source,
-        stream: np.random.Generator,  # noqa: ARG002
-    ) -> SimulationInputs:
-        """Return the weights that the plan drew: all but the noise is public already."""
-        claim = plan.claim
-        assert isinstance(claim, SampledNoisyWtdLagClaim)
-        weights = claim.weights(source)
-        variances = weights.noise(claim.noise_std) ** 2
-        return SimulationInputs(claim.draw, weights.values, variances, weigh=True)
 
     # ---- run
 

@@ -47,7 +47,7 @@ from labeldp.exact.stacked import BagFits, StackedBags, fit_stacked_bags, stacke
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import bags as bagging, residual_floor as floors
-from labeldp.mechanisms.bags import BagRows, Draw, SimulationInputs
+from labeldp.mechanisms.bags import BagRows, Draw
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import bag_squares, improbable
 from labeldp.mechanisms.description import Description, Document, describe_draw, describe_floor
@@ -422,18 +422,6 @@ class SampledWtdFlag(Mechanism):
                 "`min_eigenvalue` and `over_draw`, without `floor` or `residual_ms`"
             )
         return FloorMode.DECLARED
-
-    def simulate(
-        self,
-        plan: MechanismPlan,
-        source: Source,  # noqa: ARG002
-        stream: np.random.Generator,
-    ) -> SimulationInputs:
-        claim = plan.claim
-        assert isinstance(claim, SampledWtdFlagClaim)
-        weights = stream.standard_normal((claim.bags, claim.draw.bag_size))
-        variances = np.full(claim.bags, plan.forecast.added_variance)
-        return SimulationInputs(claim.draw, weights, variances, weigh=False)
 
     # ---- run
 
