@@ -102,7 +102,7 @@ def test_what_the_command_line_shows_as_an_option_is_one() -> None:
         ("leave `bag_seed` out", "leave --bag-seed out"),
         ("use `floor='measured+added'`", "use --floor measured+added"),
         ('use `floor="declared"`', "use --floor declared"),
-        ("say `not_private=True`", "say --not-private"),
+        ("say `again=True`", "say --again"),
         ("with `intercept=False`", "with --no-intercept"),
         ("`numeric=['age']`", "--numeric age"),
         ("set `penalty` or `max_norm`", "set --ridge or --max-norm"),

@@ -107,16 +107,6 @@ def test_noisy_labels() -> None:
     assert "no bag" in hopeless["reason"]
 
 
-@pytest.mark.parametrize("mechanism", ["naive-flag", "naive-lag"])
-def test_naive_mechanisms_are_never_private(mechanism: str) -> None:
-    table = ("--rows", 1000, "--label-range", 0, 1)
-    answer = account(mechanism, *table, "--bags", 3, "--bag-size", 10)
-    assert answer["accountants"] == {}
-    assert "mk/n = 0.03" in answer["reason"]
-    assert "no weights and no noise" in account(mechanism, *table)["reason"]
-    assert "no weights and no noise" in labeldp("account", mechanism, *table).out
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -128,7 +118,6 @@ def test_naive_mechanisms_are_never_private(mechanism: str) -> None:
         (("sampled-wtd-flag", *CENSUS, "--max-leverage", 0.1, "--features", 9), "--bag-size"),
         (("sampled-wtd-flag", *CENSUS, "--noise-std", 3), "--noise-std"),
         (("wtd-flag", *CENSUS, "--bag-size", 3), "--bag-size"),
-        (("naive-lag", *CENSUS), "--residual-ms"),
         (("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 10, "--bags", 10**6), "disjoint"),
         (("sampled-noisy-wtd-lag", *UNIT, "--noisy-fraction", 1.5), "--noisy-fraction"),
         (("sampled-wtd-flag", *CENSUS, "--bag-size", -5), "--bag-size"),

@@ -96,7 +96,7 @@ def test_every_keyword_of_scan_is_an_option() -> None:
 def test_every_keyword_of_plan_and_of_its_mechanisms_is_an_option(command: str) -> None:
     own = {
         "plan": {"compare", "curve", "report", "plots"},
-        "release": {"plan_file", "about", "again", "not_private", "ledger_file", "dataset"},
+        "release": {"plan_file", "about", "again", "ledger_file", "dataset"},
     }[command]
     mechanisms = {each.name for m in mechanisms_list() for each in fields(m.Options)}
     keywords = set(inspect.signature(library.plan).parameters) - {"choices"} | mechanisms

@@ -45,9 +45,6 @@ ASKED: list[tuple[Any, ...]] = [
         for more in ((1,), (0.2,), (1, "--bag-size", 40), (0.2, "--bag-size", 800, "--bags", 30))
     ),
 ]
-NAIVE: list[tuple[Any, ...]] = [
-    (name, *ROWS, 1000, "--bags", 20, "--bag-size", 10) for name in ("naive-flag", "naive-lag")
-]
 
 
 def account(*arguments: Any) -> Any:
@@ -84,6 +81,5 @@ CASES = {
     " ".join(map(str, arguments)): partial(account, *arguments)
     for arguments in (
         *((*one, "--epsilon", e, "--delta", d) for one, (e, d) in product(ASKED, BUDGETS)),
-        *NAIVE,
     )
 } | {"plan --mechanism auto": compared}

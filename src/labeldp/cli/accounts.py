@@ -29,14 +29,10 @@ from labeldp.cli.output import (
 )
 from labeldp.display import format_budget
 from labeldp.errors import InputError
-from labeldp.mechanisms.demonstrations import demonstrations
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import COMMON_ACCOUNT_FIELDS, AccountQuestion
 
-_MECHANISMS = (
-    "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag, sampled-noisy-wtd-lag, naive-flag or "
-    "naive-lag."
-)
+_MECHANISMS = "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag or sampled-noisy-wtd-lag."
 
 
 @click.command(cls=Command)
@@ -79,14 +75,12 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
 
     numbers = {name: value for name, value in options.items() if value is not None}
     numbers |= parse_settings(settings)
-    if mechanism in demonstrations():
-        mechanism_object = demonstrations()[mechanism].load()
-    elif mechanism in mechanism_names():
-        mechanism_object = mechanism_named(mechanism)
-        mechanism_object.check_pure(numbers["delta"])
-    else:
-        names = ", ".join([*mechanism_names(), *demonstrations()])
-        raise InputError(f"mechanism {mechanism!r} is unknown; choose {names}")
+    if mechanism not in mechanism_names():
+        raise InputError(
+            f"mechanism {mechanism!r} is unknown; choose {', '.join(mechanism_names())}"
+        )
+    mechanism_object = mechanism_named(mechanism)
+    mechanism_object.check_pure(numbers["delta"])
     for name in numbers:
         if name not in (*COMMON_ACCOUNT_FIELDS, *mechanism_object.account_fields):
             raise InputError(f"`{name}` does not apply to {mechanism}; leave it out")

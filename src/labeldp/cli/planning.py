@@ -40,9 +40,8 @@ from labeldp.cli.output import (
 from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.io_util import check_target
-from labeldp.mechanisms.demonstrations import demonstrations
 from labeldp.mechanisms.description import number
-from labeldp.mechanisms.options import AUTO, DELTA, EPSILON, Encoding, make_options, names
+from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
 from labeldp.pictures import Curve, Picture, need_matplotlib
 from labeldp.profile.page import cells, command, label_facts, look_page, summary
 
@@ -289,7 +288,6 @@ def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
 @together(
     option("--about", type=Path, metavar="FILE", help="TOML file of facts that only you know."),
     option("--again", is_flag=True, help="Release a plan once more; this costs its budget again."),
-    option("--not-private", is_flag=True, help="Allow naive-flag and naive-lag, never private."),
     group="Release options",
 )
 @json_option
@@ -301,7 +299,6 @@ def release(
     dataset: str | None,
     about: Path | None,
     again: bool,
-    not_private: bool,
     engine_name: str,
     threads: int | None,
     verbose: bool,
@@ -319,9 +316,6 @@ def release(
 
     check_target(out)
     scan_keywords, keywords = split_options(options)
-    naive = demonstrations().get(keywords.get("mechanism", AUTO))
-    if not_private and naive is None:
-        raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
     if (ledger_file is None) != (dataset is None):
         raise InputError("--ledger (or LABELDP_LEDGER) and --dataset go together; give both")
     ledger = None if ledger_file is None else Ledger(ledger_file)
@@ -334,19 +328,6 @@ def release(
     engine = make_engine(engine_name, threads)
     formula = keywords.get("formula")
     source = scan_table(data, engine_name, scan_keywords, formula=formula, plan=planned)
-    if naive is not None:  # sums that are never private: no plan and no certificate
-        demonstration = naive.load()
-        own = ("mechanism", *demonstration.options)
-        for name in keywords:
-            if name not in (*own, "force", *names(Encoding)):
-                raise InputError(f"`{name}` does not apply to {naive.name}; leave it out")
-        choices = {name: keywords.get(name) for name in own} | {"not_private": not_private}
-        encoding = make_options(Encoding, keywords)
-        warning = demonstration.release(out, source, engine, encoding, **choices)
-        note(warning)
-        if as_json:
-            emit_json({"release": str(out), "certificate": None, "warning": warning})
-        return 0
     if planned is None:
         planned = make_plan(source, engine=engine, **keywords)
     show_notes(planned, verbose)

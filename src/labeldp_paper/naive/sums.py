@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -104,11 +103,3 @@ def naive_sums(
 def recover(total: float, known: NDArray[np.float64]) -> float:
     """The differencing attack: a bag's last label, from its sum and all the others."""
     return float(total - known.sum())
-
-
-def release(out: Path, source: Source, engine: Engine, encoding: Encoding, **asked: Any) -> str:
-    """`labeldp release --not-private`: write the sums and return the warning."""
-    if asked["bags"] is None or asked["bag_size"] is None:
-        raise InputError(f"{asked['mechanism']} needs `bags` and `bag_size`")
-    naive_sums(source, engine=engine, encoding=encoding, **asked).save(out)
-    return f"{out} is NOT private: plain sums of labels, see {WARNING}; do not publish it"
