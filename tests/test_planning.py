@@ -36,7 +36,7 @@ def test_equal_sums_do_not_hide_a_larger_leverage() -> None:
     made = plan(odd, epsilon=1, delta=1e-5, bags=20, min_count=1)
     other = plan(even, epsilon=1, delta=1e-5, bags=20, min_count=1)
     assert made.feature_sums == other.feature_sums
-    low, high = made.claim.facts.max_leverage, other.claim.facts.max_leverage
+    low, high = made.claim.max_leverage, other.claim.max_leverage
     assert low is not None
     assert high is not None
     assert low < high
@@ -57,15 +57,15 @@ def made() -> Plan:
         {"max_leverage": 0.03},
         {"label_range": (0.0, 9.0)},
         {"rows": 300},
-        {"features": 3},
+        {"rank": 3},
         {"inflation": 0.0},
     ],
 )
 def test_a_plan_whose_facts_were_changed_is_refused(made: Plan, change: dict[str, Any]) -> None:
     """Consistently: the floor is recomputed, so that only the facts themselves are wrong."""
-    facts = replace(made.claim.facts, **change)
-    needed = calibrate(replace(made.claim, facts=facts).privacy_profile, "floor", 1, 1e-5)
-    forged = replace(made, claim=replace(made.claim, facts=facts, floor=needed))
+    claim = replace(made.claim, **change)
+    needed = calibrate(claim.privacy_profile, "floor", 1, 1e-5)
+    forged = replace(made, claim=replace(claim, floor=needed))
     with pytest.raises(PlanError):
         forged.release(source(400))
     made.release(source(400))

@@ -460,7 +460,7 @@ class FloorDataset(KnownDataset):
         )
         if claim.measurement is None:
             return (labels,)
-        noise = claim.measurement.noise(claim.facts.width)
+        noise = claim.measurement.noise(claim.width)
         measured = NoiseComponent(
             "floor",
             shown["measured"],
@@ -468,7 +468,7 @@ class FloorDataset(KnownDataset):
             np.array([[noise]]),
             NORMAL,
             rounded_noise.grid_for(noise),
-            claim.facts.width * math.sqrt(claim.protected),
+            claim.width * math.sqrt(claim.protected),
         )
         return measured, labels
 
@@ -497,7 +497,7 @@ class WtdFlagDataset(FloorDataset):
     @staticmethod
     def most(plan: Plan) -> float:
         assert isinstance(plan.claim, WtdFlagClaim)
-        return (plan.claim.facts.max_leverage or 1.0) * plan.claim.protected
+        return (plan.claim.max_leverage or 1.0) * plan.claim.protected
 
     @staticmethod
     def refusal(plan: Plan) -> str | None:

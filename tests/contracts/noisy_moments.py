@@ -40,44 +40,22 @@ class MomentsOptions:
             positive(moment_std=self.moment_std)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MomentsClaim(Claim):
     """What is promised, and all that it follows from."""
 
     mechanism: ClassVar[str] = NAME
+    basis = "Gaussian mechanism on X'y; feature_bound bounds the norm of every encoded row"
 
-    rows: int
-    label_range: tuple[float, float]
-    intercept: bool
     feature_bound: float
     noise_std: float
-
-    @property
-    def width(self) -> float:
-        return self.label_range[1] - self.label_range[0]
 
     @property
     def privacy_profile(self) -> GaussianProfile:
         return GaussianProfile(self.width * self.feature_bound / self.noise_std)
 
-    def utility(self) -> dict[str, Any]:
-        unknown = ("excess_mean", "excess_low", "excess_median", "excess_high")
-        return {"relative_to": "not forecast from the claim alone", **dict.fromkeys(unknown)}
-
-    def to_json(self) -> dict[str, Any]:
-        basis = "Gaussian mechanism on X'y; B bounds the norm of every encoded row"
-        return {
-            **self.common_fields(basis),
-            **dict.fromkeys(("max_leverage", "floor", "inflation", "draw", "noise")),
-            "form": "rows",
-            "bag_size": self.rows,
-            "rows": self.rows,
-            "rank": self.bags,
-            "label_range": list(self.label_range),
-            "label_width": self.width,
-            "constant_in_span": self.intercept,
-            "moments": {"noise_std": self.noise_std, "feature_bound": self.feature_bound},
-        }
+    def own_fields(self) -> dict[str, Any]:
+        return {"moments": {"noise_std": self.noise_std, "feature_bound": self.feature_bound}}
 
 
 def label_stds(claim: MomentsClaim, scales: np.ndarray) -> np.ndarray:
@@ -96,9 +74,9 @@ class NoisyMoments(Mechanism):
         bound = feature_bound(features)
         needed = facts.width * bound / largest_mu(request.epsilon, request.delta) * (1 + 1e-9)
         std = request.options.moment_std or needed
-        budget = request.accountant, request.epsilon, request.delta
-        label_range, intercept = design.labels.range, features.intercept
-        claim = MomentsClaim(*budget, rank, facts.rows, label_range, intercept, bound, std)
+        claim = MomentsClaim(
+            **design.claim_fields(request), bags=rank, feature_bound=bound, noise_std=std
+        )
         roughly = forecast(
             rows=facts.rows,
             rank=rank,
@@ -146,9 +124,6 @@ class NoisyMoments(Mechanism):
         return MomentsClaim(
             **read_common_fields(document),
             **document["moments"],
-            rows=document["rows"],
-            label_range=tuple(document["label_range"]),
-            intercept=document["constant_in_span"],
         )
 
     def check(self, release: Any) -> Iterator[str]:

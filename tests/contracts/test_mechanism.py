@@ -210,7 +210,7 @@ def test_over_the_draw_delta_is_mk_over_n_times_smaller(name: str) -> None:
     """
     over = small_plan(name, over_draw=True).claim
     if hasattr(over, "facts"):
-        over = replace(over, facts=replace(over.facts, max_leverage=None))
+        over = replace(over, max_leverage=None)
     given = replace(over, draw=replace(over.draw, over_draw=False))
     chance = over.bags * over.to_json()["bag_size"] / ROWS
     for epsilon in (0.5, 1.0, 2.0):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting.sketch import DatasetBounds, FloorMode, Measurement
+from labeldp.accounting.sketch import FloorMode, Measurement
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.checks import (
     SCARCE,
@@ -172,16 +172,18 @@ HALF_STEP = 2.0 ** (3 - 10) / 2
 
 
 def claim(mode: FloorMode, needed: float = NEEDED, **facts: Any) -> WtdFlagClaim:
-    given = {"rows": ROWS, "label_range": (-2.0, 6.0), "features": 3, "centred": True}
+    given = {"rows": ROWS, "label_range": (-2.0, 6.0), "rank": 3, "intercept": True}
     return WtdFlagClaim(
-        "exact-worst-case",
-        1.0,
-        1e-5,
-        40,
-        needed,
-        mode,
-        Measurement(1.0, SLACK) if mode.measures else None,
-        DatasetBounds(**given | facts),
+        accountant="exact-worst-case",
+        epsilon=1.0,
+        delta=1e-5,
+        bags=40,
+        floor=needed,
+        mode=mode,
+        measurement=Measurement(1.0, SLACK) if mode.measures else None,
+        max_leverage=None,
+        inflation=0.0,
+        **given | facts,
     )
 
 
@@ -216,15 +218,13 @@ def test_a_measured_root_is_within_its_reach_and_the_noise(measured: float, fine
 
 def test_without_an_intercept_the_reach_is_the_far_end_of_the_range() -> None:
     """6·√100 + 57.6."""
-    apart = claim(FloorMode.MEASURED_ADDED, centred=False)
-    below = claim(FloorMode.MEASURED_ADDED, centred=False, label_range=(-6.0, 2.0))
+    apart = claim(FloorMode.MEASURED_ADDED, intercept=False)
+    below = claim(FloorMode.MEASURED_ADDED, intercept=False, label_range=(-6.0, 2.0))
     assert not list(check_floor(below, floor(117.5)))
     assert list(check_floor(below, floor(117.75)))
     assert not list(check_floor(apart, floor(117.5)))
     assert list(check_floor(apart, floor(117.75)))
-    assert not list(
-        check_floor(replace(apart, facts=replace(apart.facts, rows=101)), floor(117.75))
-    )
+    assert not list(check_floor(replace(apart, rows=101), floor(117.75)))
 
 
 def test_a_measured_root_off_its_grid_is_told() -> None:

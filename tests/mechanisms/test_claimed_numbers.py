@@ -55,15 +55,15 @@ def test_a_claim_is_read_as_it_was_written(plans: dict[str, Plan], name: str) ->
 def test_the_error_of_sums_of_all_rows_is_that_of_their_law(plans: dict[str, Plan]) -> None:
     """(σ² + s²)·d/(m−d−1) over the rows, of what was measured."""
     claim: Any = plans[FLAG].claim
-    noise = claim.measurement.noise(claim.facts.width)
+    noise = claim.measurement.noise(claim.width)
     outcome = FloorOutcome(3 * noise, noise, 900.0)
     measured = (9 - 1) * noise**2 / 400
     found = claim.added_error(outcome)
-    top = (claim.facts.width / 2) ** 2
+    top = (claim.width / 2) ** 2
     measured = min(top, measured)
     mean = (measured + 900.0 / 400) * 10 / 29
     assert found.added_rms == pytest.approx(math.sqrt(mean))
-    assert found.added_of_range == pytest.approx(math.sqrt(mean) / claim.facts.width)
+    assert found.added_of_range == pytest.approx(math.sqrt(mean) / claim.width)
     low = min(top, ((3 - 1.645) * noise) ** 2 / 400)
     high = min(top, ((3 + 1.645) * noise) ** 2 / 400)
     assert found.added_rms_low == pytest.approx(math.sqrt((low + 2.25) * quantile(0.05, 40)))
@@ -82,7 +82,7 @@ def test_the_error_of_sums_of_all_rows_is_that_of_their_law(plans: dict[str, Pla
 
 def test_the_error_of_sums_of_bags_is_that_of_their_law(plans: dict[str, Plan]) -> None:
     claim: Any = plans[SAMPLED].claim
-    top = (claim.facts.width / 2) ** 2
+    top = (claim.width / 2) ** 2
     found = claim.added_error(FloorOutcome(1.0, 1.0, 64.0))
     assert found.added_rms is None
     assert found.added_rms_low == pytest.approx(math.sqrt(64 / 32 * quantile(0.05, 12)))
@@ -98,7 +98,7 @@ def test_the_error_of_noisy_sums_counts_the_noise_of_their_rows(
     plans: dict[str, Plan], centred: bool
 ) -> None:
     held: Any = plans[NOISY].claim
-    claim = replace(held, noisy_fraction=0.5, noise_std=6.0, centred=centred)
+    claim = replace(held, noisy_fraction=0.5, noise_std=6.0, intercept=centred)
     reach = claim.width / 2 if centred else max(map(abs, claim.label_range))
     found = claim.added_error(None)
     assert found.added_rms_low == pytest.approx(math.sqrt(18.0 * quantile(0.05, 20)))

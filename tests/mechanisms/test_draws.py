@@ -18,11 +18,11 @@ from tests.tables import source
 def test_over_the_draw_no_leverage_of_one_draw_counts() -> None:
     """Another draw has other leverages, and the claim is about all of them."""
     claim: Any = small_plan(SAMPLED, bag_seed=1).claim
-    low, high = (replace(claim.facts, max_leverage=value) for value in (0.4, 1.0))
-    given = [replace(claim, facts=facts).delta_at(1.0) for facts in (low, high)]
+    leverages = (0.4, 1.0)
+    given = [replace(claim, max_leverage=each).delta_at(1.0) for each in leverages]
     assert given[0] < given[1]
     draw = replace(claim.draw, random=True, over_draw=True)
-    over = [replace(claim, facts=facts, draw=draw).delta_at(1.0) for facts in (low, high)]
+    over = [replace(claim, max_leverage=each, draw=draw).delta_at(1.0) for each in leverages]
     assert over[0] == over[1]
 
 

@@ -277,10 +277,9 @@ def test_theorem_2_bounds_labels_by_half_their_range() -> None:
     asked = {"min_eigenvalue": 0.45, "bags": 1, "intercept": False, **THEOREM2}
     claim: Any = plan(promised(60_000), **asked).claim
     assert claim.promise is not None
-    facts = replace(claim.facts, label_range=(-1.0, 1.5))
     with pytest.raises(InputError, match="count from the middle of their range"):
-        replace(claim, facts=facts)
-    replace(claim, facts=replace(facts, centred=True))
+        replace(claim, label_range=(-1.0, 1.5))
+    replace(claim, label_range=(-1.0, 1.5), intercept=True)
 
 
 @pytest.mark.parametrize(

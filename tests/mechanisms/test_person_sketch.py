@@ -83,10 +83,10 @@ def test_a_measured_floor_is_priced_for_a_person(made: Plan) -> None:
     """The residual's root of a person's move, through the noise that it is published with."""
     claim, design = claim_of(made), codes(made).astype(float)
     assert claim.measurement is not None
-    noise, (low, high) = claim.measurement.noise(claim.facts.width), RANGE
+    noise, (low, high) = claim.measurement.noise(claim.width), RANGE
     single = claim_of(made_plan(with_ids(table(ROWS), list(range(ROWS))))).measurement
     assert single is not None
-    assert noise == pytest.approx(math.sqrt(MOST) * single.noise(claim.facts.width))
+    assert noise == pytest.approx(math.sqrt(MOST) * single.noise(claim.width))
     for rows in GROUPS.values():
         one = np.full(ROWS, low)
         two = one.copy()

@@ -165,19 +165,19 @@ def test_the_largest_leverage_of_a_bag_is_that_of_its_rows(sampled: Plan) -> Non
     hats = [design[rows] @ np.linalg.pinv(design[rows]) for rows in claim.draw.members]
     largest = max(hat.diagonal().max() for hat in hats)
     assert 0.3 < largest < 0.99, "so that less can be claimed"
-    assert claim.facts.max_leverage == pytest.approx(largest, rel=1e-5)
+    assert claim.max_leverage == pytest.approx(largest, rel=1e-5)
 
 
-@pytest.mark.parametrize("field", ["max_leverage", "features", "inflation"])
+@pytest.mark.parametrize("field", ["max_leverage", "bag_rank", "inflation"])
 def test_a_plan_that_claims_less_of_its_bags_than_there_is_is_refused(
     sampled: Plan, field: str
 ) -> None:
     """It adds up, since less leverage only makes the floor more than enough; it is not true."""
     claim: Any = sampled.claim
-    less = {"max_leverage": 0.97, "features": 1 - 1 / claim.facts.features, "inflation": 0.0}
-    value = getattr(claim.facts, field) * less[field]
-    facts = replace(claim.facts, **{field: round(value) if field == "features" else value})
-    forged = replace(sampled, claim=replace(claim, facts=facts))
+    less = {"max_leverage": 0.97, "bag_rank": 1 - 1 / claim.bag_rank, "inflation": 0.0}
+    value = getattr(claim, field) * less[field]
+    change = {field: round(value) if field == "bag_rank" else value}
+    forged = replace(sampled, claim=replace(claim, **change))
     assert forged.claim.delta_at(claim.epsilon) <= claim.delta
     with pytest.raises(PlanError, match="not those of the plan"):
         forged.release(source(ROWS))

@@ -152,8 +152,7 @@ def test_each_field_of_a_plan_agrees_with_the_others(made: Plan) -> None:
         replace(made, claim=replace(claim, epsilon=claim.epsilon * (1 - 1e-6))),
         replace(made, claim=replace(claim, delta=claim.delta * (1 - 1e-6))),
     ]
-    facts = replace(claim.facts, label_range=(0.0, 9.0))
-    wrong.append(replace(made, claim=replace(claim, facts=facts)))
+    wrong.append(replace(made, claim=replace(claim, label_range=(0.0, 9.0))))
     for each in wrong:
         with pytest.raises(PlanError, match=CONTRADICTION):
             each.check_source(source(400))

@@ -28,10 +28,10 @@ _check_numbers = NoisyRows()._check_numbers
 
 def claim(rows: int = 100, law: str = "laplace", scale: float = 4.0) -> NoisyRowsClaim:
     return NoisyRowsClaim(
-        "exact",
-        1.0,
-        1e-5,
-        rows,
+        accountant="exact",
+        epsilon=1.0,
+        delta=1e-5,
+        bags=rows,
         rows=rows,
         rank=3,
         label_range=(-2.0, 6.0),

@@ -63,12 +63,12 @@ def test_a_triangle_is_multiplied_panel_by_panel() -> None:
 def test_each_fact_of_a_claim_is_checked_again(made: Plan) -> None:
     """Less leverage or inflation than the table has would make the claim too optimistic."""
     claim, rows = claim_of(made), source(400)
-    facts = replace(claim.facts, inflation=1e-3)  # room for the floor below
-    claim = replace(claim, facts=facts, floor=claim.floor * 1.01)
-    planned = facts.max_leverage or 0.0  # a plan leaves headroom of 1e-9
+    # room for the floor below
+    claim = replace(claim, inflation=1e-3, floor=claim.floor * 1.01)
+    planned = claim.max_leverage or 0.0  # a plan leaves headroom of 1e-9
 
     def released(**changes: Any) -> None:
-        other = replace(claim, facts=replace(facts, **changes))
+        other = replace(claim, **changes)
         replace(made, claim=other).release(rows, randomness=Randomness.experiment(1))
 
     released(max_leverage=planned * (1 - 0.9e-9))
@@ -241,8 +241,7 @@ def test_what_is_measured_is_the_smallest_root_and_its_noise(
 
 
 def claim(mode: residual_floor.FloorMode, floor: float, measurement: Any = None) -> Any:
-    facts = SimpleNamespace(width=8.0)
-    return SimpleNamespace(mode=mode, floor=floor, measurement=measurement, facts=facts)
+    return SimpleNamespace(mode=mode, floor=floor, measurement=measurement, width=8.0)
 
 
 def test_a_declared_floor_is_checked_from_below() -> None:

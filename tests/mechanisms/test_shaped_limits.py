@@ -39,7 +39,11 @@ APART = "aggregates.parquet and weights.parquet do not belong together"
 def claim(**changes: Any) -> ShapedFlagClaim:
     """Three aggregates of 100 rows, labels from −2 to 6, noise of deviation 8 on the residual."""
     given: dict[str, Any] = {
+        "accountant": "exact",
+        "epsilon": 1.0,
+        "delta": 1e-5,
         "bags": 3,
+        "rank": 3,
         "rows": 100,
         "label_range": (-2.0, 6.0),
         "intercept": True,
@@ -52,7 +56,7 @@ def claim(**changes: Any) -> ShapedFlagClaim:
         "passes": 1,
         "residual_noise_std": 8.0,
     }
-    return ShapedFlagClaim("exact", 1.0, 1e-5, **given | changes)
+    return ShapedFlagClaim(**given | changes)
 
 
 # --- the root of the residual --------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_the_label_column_is_not_read_by_passes_over_features(
     frame = spark.read.parquet(str(tmp_path / "t.parquet"))
     source = scan(frame.selectExpr("height", "town", "cast(colour as double) as label"), **LABEL)
     made = plan(source, **OPTIONS)
-    assert made.claim.facts.rows == 300
+    assert made.claim.rows == 300
     with pytest.raises(DataError, match=r"Spark could not read the data \(CAST_INVALID_INPUT"):
         made.release(source)
     printed = capfd.readouterr()

@@ -37,15 +37,27 @@ class Simple(Claim):
     def privacy_profile(self) -> PrivacyProfile:
         return GaussianProfile(MU)
 
+    basis = "a theorem"
+
     def utility(self) -> dict[str, Any]:
         return {"excess": 0.1}
 
-    def to_json(self) -> dict[str, Any]:
-        return {**self.common_fields("a theorem"), "rows": 1000, "floor": {"kind": "none"}}
+    def own_fields(self) -> dict[str, Any]:
+        return {"floor": {"kind": "none"}}
 
 
 def simple(epsilon: float = 1.0, delta: float = 0.1, person: Person | None = None) -> Simple:
-    return Simple("exact", epsilon, delta, 7, person=person)
+    return Simple(
+        accountant="exact",
+        epsilon=epsilon,
+        delta=delta,
+        bags=7,
+        rows=1000,
+        rank=3,
+        label_range=(0.0, 1.0),
+        intercept=True,
+        person=person,
+    )
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -165,7 +177,7 @@ def test_the_outcome_of_a_floor_is_written_and_read() -> None:
 
 def test_a_claim_begins_with_its_budget_and_is_read_again() -> None:
     for person in (None, Person("id", 4)):
-        head = simple(person=person).common_fields("a theorem")
+        head = simple(person=person).to_json()
         assert head["accountant"] == {"name": "exact", "basis": "a theorem"}
         assert ("person" in head) is (person is not None)
         assert Simple(**claims.read_common_fields(head)) == simple(person=person)

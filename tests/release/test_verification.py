@@ -364,10 +364,10 @@ def test_a_smaller_epsilon_over_the_same_floor_is_noticed(
     for better in (
         replace(claim, epsilon=0.5),
         replace(claim, delta=1e-9),
-        replace(claim, facts=replace(claim.facts, label_range=(0.0, 20.0))),
+        replace(claim, label_range=(0.0, 20.0)),
         replace(claim, bags=claim.bags - 1),
-        replace(claim, facts=replace(claim.facts, rows=10**6)),
-        replace(claim, facts=replace(claim.facts, centred=False)),
+        replace(claim, rows=10**6),
+        replace(claim, intercept=False),
         replace(claim, mode=FloorMode.DECLARED),
         replace(claim, mode=FloorMode.MEASURED_ADDED),
     ):
@@ -425,9 +425,9 @@ def test_a_measured_number_off_its_grid_is_noticed(
     claim = read_claim(certificate)
     assert claim.measurement is not None
     floor = certificate["floor"]
-    step = 2.0 ** grid_for(claim.measurement.noise(claim.facts.width))
+    step = 2.0 ** grid_for(claim.measurement.noise(claim.width))
     off = floor["measured"] + 0.25 * step
-    bound = claim.measurement.lower_bound(off, step / 2, claim.facts.width)
+    bound = claim.measurement.lower_bound(off, step / 2, claim.width)
     forged = {"measured": off, "lower_bound": bound}
     forged["added_variance"] = added_variance(claim.floor, bound)
     renewed = claimed_again(certificate | {"floor": floor | forged}, claim)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.data.source import Source
@@ -22,7 +23,7 @@ from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
 from labeldp.mechanisms.description import Note
 from labeldp.mechanisms.noise_shape import NoiseCovariance
-from labeldp.mechanisms.options import Encoding, names
+from labeldp.mechanisms.options import Encoding, PlanRequest, names
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Person
 
@@ -50,6 +51,18 @@ class DesignSummary:
     )
     """Noise shapes of shaped-flag by ridge. They follow from the features alone, so that plans at
     other budgets need not search for them again."""
+
+    def claim_fields(self, request: PlanRequest[Any]) -> dict[str, Any]:
+        """Return the fields of a claim that follow from the request and the table."""
+        return {
+            "accountant": request.accountant,
+            "epsilon": request.epsilon,
+            "delta": request.delta,
+            "rows": self.facts.rows,
+            "rank": self.factor.rank,
+            "label_range": self.labels.range,
+            "intercept": self.features.constant is not None,
+        }
 
     def check_residual_left(self) -> None:
         """Refuse as many independent columns as rows: any labels then lie in their span.

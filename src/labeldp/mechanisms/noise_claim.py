@@ -26,7 +26,6 @@ from labeldp.release.certificate import (
     AddedError,
     Claim,
     FloorOutcome,
-    read_common_fields,
 )
 from labeldp.sampling import rounded_noise
 
@@ -140,18 +139,9 @@ def choose_noise(
 # ---- claims
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NoiseClaim(Claim):
     """Noise on published labels, for all labels in their range."""
-
-    rows: int
-    label_range: tuple[float, float]
-    intercept: bool
-
-    @property
-    def width(self) -> float:
-        low, high = self.label_range
-        return high - low
 
     @property
     @abstractmethod
@@ -192,32 +182,3 @@ class NoiseClaim(Claim):
             added_exact=True,
             residual_source=residual_source,
         )
-
-    def noise_json(self, basis: str, *, bag_size: int, rank: int) -> dict[str, Any]:
-        """Return all fields of the claim but those of the noise itself."""
-        return {
-            **self.common_fields(basis),
-            "form": "rows",
-            "bag_size": bag_size,
-            "rows": self.rows,
-            "rank": rank,
-            "label_range": list(self.label_range),
-            "label_width": self.width,
-            "max_leverage": None,
-            "constant_in_span": self.intercept,
-            "floor": None,
-            "inflation": None,
-            "draw": None,
-            "noise": None,
-        }
-
-
-def noise_claim_fields(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `NoiseClaim`, from a plan or a certificate."""
-    low, high = document["label_range"]
-    return {
-        **read_common_fields(document),
-        "rows": int(document["rows"]),
-        "label_range": (float(low), float(high)),
-        "intercept": bool(document["constant_in_span"]),
-    }

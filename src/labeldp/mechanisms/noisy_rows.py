@@ -34,7 +34,7 @@ from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_ta
 from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
-from labeldp.mechanisms.noise_claim import NoiseClaim, noise_claim_fields
+from labeldp.mechanisms.noise_claim import NoiseClaim
 from labeldp.mechanisms.options import (
     ANY_MODEL,
     GAUSSIAN,
@@ -44,7 +44,7 @@ from labeldp.mechanisms.options import (
     PlanRequest,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import GAUSSIANS, FloorOutcome
+from labeldp.release.certificate import GAUSSIANS, FloorOutcome, read_common_fields
 from labeldp.release.label_model import RowLabels
 from labeldp.release.pending import AGGREGATES, FEATURES, ROW, PendingRelease, label_column
 from labeldp.release.tables import Digest, table_digest
@@ -121,19 +121,14 @@ def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoi
 # ---- claim
 
 LAPLACE_DRAWS = "exactly rounded Laplace noise on a public grid"
-_BASIS = (
-    "independent noise on every row's label, {which} moves by label_width at most; "
-    "nothing is assumed of the labels"
-)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NoisyRowsClaim(NoiseClaim):
     """`bags` rows, each with its own label and noise."""
 
     mechanism: ClassVar[str] = "noisy-rows"
 
-    rank: int
     noise: RowNoise
     with_features: bool
 
@@ -161,10 +156,17 @@ class NoisyRowsClaim(NoiseClaim):
     def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
         return self.noise.std
 
-    def to_json(self) -> Document:
+    @property
+    def basis(self) -> str:
         which = "which" if self.person is None else "of as many rows as a person has, each of which"
+        return (
+            f"independent noise on every row's label, {which} moves by label_width at most; "
+            "nothing is assumed of the labels"
+        )
+
+    def own_fields(self) -> Document:
         return {
-            **self.noise_json(_BASIS.format(which=which), bag_size=1, rank=self.rank),
+            "bag_size": 1,
             "row_noise": {
                 "law": self.noise.name,
                 "scale": self.noise.scale,
@@ -225,16 +227,12 @@ class NoisyRows(Mechanism):
         person = most_rows(design.features, source, engine)
         together = person.rows if person else 1
         noise = least_noise(design.facts.width, together, request.epsilon, request.delta)
-        claim = NoisyRowsClaim(
-            request.accountant,
-            request.epsilon,
+        if noise.is_pure:
             # Laplace noise spends no δ; the claim states the strongest guarantee that is true.
-            0.0 if noise.is_pure else request.delta,
+            request = replace(request, delta=0.0)
+        claim = NoisyRowsClaim(
+            **design.claim_fields(request),
             bags=design.facts.rows,
-            rows=design.facts.rows,
-            rank=design.factor.rank,
-            label_range=design.labels.range,
-            intercept=design.features.constant is not None,
             noise=noise,
             with_features=options.with_features,
             person=person,
@@ -314,8 +312,7 @@ class NoisyRows(Mechanism):
     def claim_from_json(self, document: Document) -> NoisyRowsClaim:
         noise = document["row_noise"]
         return NoisyRowsClaim(
-            **noise_claim_fields(document),
-            rank=int(document["rank"]),
+            **read_common_fields(document),
             noise=RowNoise(str(noise["law"]), float(noise["scale"])),
             with_features=bool(noise["with_features"]),
         )

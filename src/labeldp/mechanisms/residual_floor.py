@@ -36,7 +36,7 @@ from labeldp.mechanisms import checks
 from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING
 from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_values
 from labeldp.mechanisms.options import FloorOptions
-from labeldp.release.certificate import Claim, FloorOutcome
+from labeldp.release.certificate import Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES, FEATURES
 from labeldp.sampling import rounded_noise
@@ -66,14 +66,28 @@ _BASIS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FloorClaim(Claim):
     """A claim that rests on a residual sum of squares of at least `floor`."""
 
     floor: float
     mode: FloorMode
     measurement: Measurement | None
-    facts: DatasetBounds
+    max_leverage: float | None
+    """The largest leverage of a row, in the whole table or in any bag."""
+    inflation: float
+
+    @property
+    def facts(self) -> DatasetBounds:
+        """What the accountant knows of the table, or of every bag."""
+        return DatasetBounds(
+            self.rows,
+            self.label_range,
+            self.rank,
+            self.max_leverage,
+            self.intercept,
+            self.inflation,
+        )
 
     def residual_ms(self, outcome: FloorOutcome | None) -> tuple[float | None, tuple[float, float]]:
         """Return the residual mean square as it was measured, if it was, and bounds of it.
@@ -81,14 +95,12 @@ class FloorClaim(Claim):
         Labels in a range leave no more than its half, squared. A measured root is known but for
         noise of a public deviation: the bounds are those of a 90 % interval.
         """
-        low, high = self.facts.label_range
-        reach = self.facts.width / 2 if self.facts.centred else max(abs(low), abs(high))
-        most, rows = reach**2, self.facts.rows
+        most, rows = self.largest_label**2, self.facts.rows
         if self.mode is FloorMode.DECLARED:
             return None, (min(self.floor / rows, most), most)
         if self.measurement is None or outcome is None or outcome.measured is None:
             return None, (0.0, most)
-        noise, root = self.measurement.noise(self.facts.width), max(0.0, outcome.measured)
+        noise, root = self.measurement.noise(self.width), max(0.0, outcome.measured)
         middle = max(0.0, root**2 - noise**2) / rows
         down = max(0.0, root - _NINETY * noise) ** 2 / rows
         up = (root + _NINETY * noise) ** 2 / rows
@@ -98,47 +110,35 @@ class FloorClaim(Claim):
         """Return the deviation of the added noise; secret weights hide labels beside it."""
         return None if outcome is None else math.sqrt(outcome.added_variance)
 
-    def facts_json(self, residual: str) -> dict[str, Any]:
+    def floor_fields(self, residual: str) -> dict[str, Any]:
         """Return facts and floor as plain values; `residual` says of what the floor is."""
-        measurement, facts = self.measurement, self.facts
+        measurement = self.measurement
         return {
-            "label_range": list(facts.label_range),
-            "label_width": facts.width,
-            "max_leverage": facts.max_leverage,
-            "constant_in_span": facts.centred,
+            "max_leverage": self.max_leverage,
             "floor": {
                 "mode": self.mode.value,
                 "basis": _BASIS[self.mode].format(residual=residual),
                 "needed": self.floor,
                 "measurement_mu": measurement.mu if measurement else None,
                 "measurement_slack": measurement.slack if measurement else None,
-                "measurement_noise": measurement.noise(facts.width) if measurement else None,
+                "measurement_noise": measurement.noise(self.width) if measurement else None,
             },
-            "inflation": facts.inflation,
+            "inflation": self.inflation,
         }
 
 
-def floor_claim_fields(document: dict[str, Any], *, rows: int, rank: int) -> dict[str, Any]:
-    """Return the fields of `FloorClaim` beside the common ones, from a plan or certificate.
-
-    `rows` and `rank` are those of the table, or of a bag.
-    """
-    floor, (low, high) = document["floor"], document["label_range"]
-    measurement = None
+def floor_claim_fields(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of `FloorClaim`, from a plan or certificate."""
+    floor, measurement = document["floor"], None
     if floor["measurement_mu"] is not None:
         measurement = Measurement(floor["measurement_mu"], floor["measurement_slack"])
     return {
+        **read_common_fields(document),
         "floor": float(floor["needed"]),
         "mode": FloorMode(floor["mode"]),
         "measurement": measurement,
-        "facts": DatasetBounds(
-            rows=rows,
-            label_range=(float(low), float(high)),
-            features=rank,
-            max_leverage=document["max_leverage"],
-            centred=bool(document["constant_in_span"]),
-            inflation=float(document["inflation"]),
-        ),
+        "max_leverage": document["max_leverage"],
+        "inflation": float(document["inflation"]),
     }
 
 
@@ -241,7 +241,7 @@ def establish_floor(
                 "refusal tells one bit about the labels)"
             )
     elif claim.measurement is not None:
-        noise = claim.measurement.noise(claim.facts.width)
+        noise = claim.measurement.noise(claim.width)
         measured = measure_residual(
             residuals, labels, noise, rounded_noise.grid_for(noise), randomness
         )
@@ -263,7 +263,7 @@ def floor_outcome(claim: FloorClaim, measured: float | None) -> FloorOutcome:
         return FloorOutcome()
     if claim.measurement is None or measured is None:
         raise PlanError(f"a {claim.mode.value} floor needs a measurement; plan again")
-    width = claim.facts.width
+    width = claim.width
     grid = rounded_noise.grid_for(claim.measurement.noise(width))
     shown = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), width)
     return FloorOutcome(measured, shown, added_variance(claim.floor, shown))
@@ -400,7 +400,7 @@ def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
     expected = floor_outcome(claim, measured)
     due = expected.added_variance
     if claim.measurement is not None and measured is not None and shown is not None:
-        noise, most = claim.measurement.noise(claim.facts.width), claim.residual_ms(None)[1][1]
+        noise, most = claim.measurement.noise(claim.width), claim.residual_ms(None)[1][1]
         if math.fmod(measured, math.ldexp(1.0, rounded_noise.grid_for(noise))) != 0:
             yield "certificate: floor.measured is off its public grid: its low bits may leak"
         far = checks.FAR * noise
@@ -426,14 +426,14 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
     has_constant = features.intercept and features.names[0] == features.all_names[0]
     if has_constant is not certificate["constant_in_span"]:
         yield f"{FEATURES} and the certificate differ on whether there is an intercept"
-    if claim.facts.inflation < SAMPLER_ROUNDING:
+    if claim.inflation < SAMPLER_ROUNDING:
         yield (
             f"certificate: the inflation must be at least {SAMPLER_ROUNDING:.3g}, the sampler's "
             "rounding"
         )
     yield from check_floor(claim, certificate["floor"])
     exponent = certificate["numerics"]["label_exponent"]
-    yield from checks.check_label_exponent(claim.facts.label_range, features.intercept, exponent)
+    yield from checks.check_label_exponent(claim.label_range, features.intercept, exponent)
     unsound = list(checks.check_numbers(release))
     yield from unsound
     if unsound:
@@ -441,7 +441,7 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
     scale = math.sqrt(claim.floor)
     grid = rounded_noise.grid_for(scale)
     yield from checks.check_grid(release, grid)
-    reach = max(map(abs, claim.facts.label_range))
+    reach = max(map(abs, claim.label_range))
     added = max(0.0, certificate["floor"]["added_variance"])
     yield from checks.check_reach(release, claim.facts.rows * reach**2 + added)
     if scatter:

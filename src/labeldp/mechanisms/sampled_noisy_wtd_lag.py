@@ -169,15 +169,12 @@ _BASIS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SampledNoisyWtdLagClaim(Claim):
     """Bags of `draw`, noise N(0, noise_std²) on some rows' labels, in label units."""
 
     mechanism: ClassVar[str] = "sampled-noisy-wtd-lag"
 
-    rank: int
-    label_range: tuple[float, float]
-    centred: bool
     draw: Draw
     noise_std: float
     noisy_fraction: float | None
@@ -202,11 +199,6 @@ class SampledNoisyWtdLagClaim(Claim):
             or (fraction is None and not realised)
         ):
             raise InputError("the accountant, mu and noisy rows do not go together; plan again")
-
-    @property
-    def width(self) -> float:
-        """Δ, the most one label can change."""
-        return self.label_range[1] - self.label_range[0]
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -246,30 +238,23 @@ class SampledNoisyWtdLagClaim(Claim):
         """Return bounds for bags of k rows; unknown if a column says which rows are noisy."""
         if self.noisy_fraction is None:
             return AddedError(added_basis="not known: which rows are noisy stands in a column")
-        reach = self.width / 2 if self.centred else max(map(abs, self.label_range))
         return sketched_error(
             self.rank,
             self.bags,
-            (0.0, reach**2),
+            (0.0, self.largest_label**2),
             width=self.width,
             noise_ms=self.noisy_fraction * self.noise_std**2,
             basis="bounds for any residual that the label range allows, and the noise on labels; "
             "approximate, since bags differ",
         )
 
-    def to_json(self) -> Document:
+    @property
+    def basis(self) -> str:
+        return _BASIS[self.accountant]
+
+    def own_fields(self) -> Document:
         return {
-            **self.common_fields(_BASIS[self.accountant]),
-            "form": "rows",
             "bag_size": self.draw.bag_size,
-            "rows": self.draw.rows,
-            "rank": self.rank,
-            "label_range": list(self.label_range),
-            "label_width": self.width,
-            "max_leverage": None,
-            "constant_in_span": self.centred,
-            "floor": None,
-            "inflation": None,
             "draw": self.draw.to_json(),
             "noise": {
                 "std": self.noise_std,
@@ -482,18 +467,13 @@ class SampledNoisyWtdLag(Mechanism):
             profile = draw.over(GaussianProfile(1.0))
             mu = calibrate(profile, "mu", request.epsilon, request.delta)
         return SampledNoisyWtdLagClaim(
-            request.accountant,
-            request.epsilon,
-            request.delta,
-            draw.bags,
-            design.factor.rank,
-            design.labels.range,
-            design.features.intercept,
-            draw,
-            std,
-            fraction if column is None else None,
-            column,
-            mu,
+            **design.claim_fields(request),
+            bags=draw.bags,
+            draw=draw,
+            noise_std=std,
+            noisy_fraction=fraction if column is None else None,
+            noisy_column=column,
+            mu=mu,
         )
 
     # ---- run
@@ -504,7 +484,11 @@ class SampledNoisyWtdLag(Mechanism):
         """Read the rows of the bags in one pass; then draw one noisy sum of each bag."""
         claim, features, labels = plan.claim, plan.features, plan.labels
         assert isinstance(claim, SampledNoisyWtdLagClaim)
-        plan.check_source(source, claim.bags == claim.draw.bags, claim.rank == len(features.names))
+        plan.check_source(
+            source,
+            (claim.rows, claim.bags) == (claim.draw.rows, claim.draw.bags),
+            claim.rank == len(features.names),
+        )
         weights = claim.weights(source)  # with the claim's μ as target, no bag has more
         _, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         noise = weights.noise(claim.noise_std)
@@ -524,13 +508,10 @@ class SampledNoisyWtdLag(Mechanism):
     # ---- reading a release
 
     def claim_from_json(self, document: Document) -> SampledNoisyWtdLagClaim:
-        (low, high), noise = document["label_range"], document["noise"]
+        noise = document["noise"]
         fraction, mu = noise["fraction"], noise["mu"]
         return SampledNoisyWtdLagClaim(
             **read_common_fields(document),
-            rank=int(document["rank"]),
-            label_range=(float(low), float(high)),
-            centred=bool(document["constant_in_span"]),
             draw=Draw.from_json(document),
             noise_std=float(noise["std"]),
             noisy_fraction=None if fraction is None else float(fraction),
@@ -561,7 +542,7 @@ class SampledNoisyWtdLag(Mechanism):
 
     def check(self, release: Release) -> Iterator[str]:
         claim, numerics = self.claim_from_json(release.certificate), release.certificate["numerics"]
-        if claim.centred is not release.features.intercept:
+        if claim.intercept is not (release.features.constant is not None):
             yield f"{FEATURES} and the certificate differ on whether there is an intercept"
         bags = release.files["bags"]
         if problems := bagging.check_members(bags, claim.draw):

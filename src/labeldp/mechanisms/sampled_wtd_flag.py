@@ -60,7 +60,7 @@ from labeldp.mechanisms.options import (
     aggregates_in,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import AddedError, FloorOutcome, read_common_fields
+from labeldp.release.certificate import AddedError, FloorOutcome
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES, PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
@@ -88,16 +88,21 @@ _THEOREM2_BASIS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SampledWtdFlagClaim(floors.FloorClaim):
-    """`facts` are those of a bag: its size as rows, its largest rank and leverage."""
+    """Every bag of `draw` has at least this floor, and at most this leverage and rank."""
 
     mechanism: ClassVar[str] = "sampled-wtd-flag"
 
-    rank: int
+    bag_rank: int
     draw: Draw
     promise: Theorem2 | None = None
     """What Theorem 2 asks of the whole table; given if and only if the accountant is "paper"."""
+
+    @property
+    def facts(self) -> DatasetBounds:
+        """Bounds of a bag."""
+        return replace(super().facts, rows=self.draw.bag_size, features=self.bag_rank)
 
     def __post_init__(self) -> None:
         if (self.promise is not None) != (self.accountant == "paper"):
@@ -106,7 +111,7 @@ class SampledWtdFlagClaim(floors.FloorClaim):
             self.promise.terms(self.epsilon, self.delta)  # refuses where it does not apply
             # The theorem's B_Y is half the range: labels count from its middle, if there is an
             # intercept, else from 0.
-            if self.facts.radius > self.facts.width / 2:
+            if self.largest_label > self.width / 2:
                 raise InputError(
                     "Theorem 2 needs labels that count from the middle of their range; keep the "
                     "intercept, or use the accountant exact"
@@ -146,15 +151,19 @@ class SampledWtdFlagClaim(floors.FloorClaim):
             self.rank,
             self.bags,
             bounds,
-            width=self.facts.width,
+            width=self.width,
             noise_ms=(outcome.added_variance if outcome else 0.0) / self.draw.bag_size,
             basis="bounds for any residual that the label range allows, and floor.added_variance; "
             "approximate, since bags differ",
         )
 
-    def to_json(self) -> Document:
-        facts = self.facts_json("the smallest residual sum of squares of a bag")
-        draw = self.draw.to_json() | {"bag_rank": self.facts.features}
+    @property
+    def basis(self) -> str:
+        return _BASIS[self.accountant]
+
+    def own_fields(self) -> Document:
+        facts = self.floor_fields("the smallest residual sum of squares of a bag")
+        draw = self.draw.to_json() | {"bag_rank": self.bag_rank}
         if self.promise is not None:
             facts["floor"]["basis"] = _THEOREM2_BASIS
             # the four bag sizes that Theorem 2 asks for; the bags must have the largest
@@ -164,16 +173,7 @@ class SampledWtdFlagClaim(floors.FloorClaim):
                 "feature_bound": self.promise.feature_bound,
                 "theorem2_terms": [float(term) for term in terms],
             }
-        return {
-            **self.common_fields(_BASIS[self.accountant]),
-            "form": "rows",
-            "bag_size": self.draw.bag_size,
-            "rows": self.draw.rows,
-            "rank": self.rank,
-            **facts,
-            "draw": draw,
-            "noise": None,
-        }
+        return {"bag_size": self.draw.bag_size, **facts, "draw": draw}
 
 
 # ---- how large bags should be (step 1)
@@ -372,16 +372,16 @@ class SampledWtdFlag(Mechanism):
         rows = BagRows(design.features, draw).read(source, engine)
         facts = bag_facts(rows, design.labels, adds=mode.adds, engine=engine)
         claim = SampledWtdFlagClaim(
-            request.accountant,
-            *budget,
-            bags,
-            1.0,
-            mode,
-            parameters.measurement,
-            facts,
-            rank,
-            draw,
-            promise,
+            **design.claim_fields(request),
+            bags=bags,
+            floor=1.0,
+            mode=mode,
+            measurement=parameters.measurement,
+            max_leverage=facts.max_leverage,
+            inflation=facts.inflation,
+            bag_rank=facts.features or 0,
+            draw=draw,
+            promise=promise,
         )
         # What every bag must reach: what is needed, or all that was promised.
         if promise is None:
@@ -433,8 +433,8 @@ class SampledWtdFlag(Mechanism):
         assert isinstance(claim, SampledWtdFlagClaim)
         plan.check_source(
             source,
-            claim.facts.centred <= (features.constant is not None),
-            (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags),
+            claim.intercept <= (features.constant is not None),
+            (claim.rows, claim.bags) == (claim.draw.rows, claim.draw.bags),
             claim.rank == len(features.names),
             claim.floor == claim.expected_floor,
             claim.promise is None or claim.promise.feature_bound >= feature_bound(features),
@@ -468,15 +468,13 @@ class SampledWtdFlag(Mechanism):
 
     def claim_from_json(self, document: Document) -> SampledWtdFlagClaim:
         draw, section = Draw.from_json(document), document["draw"]
-        common, rank = read_common_fields(document), int(document["rank"])
-        floor = floors.floor_claim_fields(
-            document, rows=draw.bag_size, rank=int(section["bag_rank"])
-        )
-        promise, label_range = None, floor["facts"].label_range
+        fields, promise = floors.floor_claim_fields(document), None
         if section["min_eigenvalue"] is not None:
             bounds = float(section["min_eigenvalue"]), float(section["feature_bound"])
+            label_range, rank = fields["label_range"], fields["rank"]
             promise = Theorem2(draw.rows, label_range, *bounds, rank, draw.bag_size)
-        return SampledWtdFlagClaim(**common, **floor, rank=rank, draw=draw, promise=promise)
+        bag_rank = int(section["bag_rank"])
+        return SampledWtdFlagClaim(**fields, bag_rank=bag_rank, draw=draw, promise=promise)
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
         return super().table_schemas(release) | {"bags": bagging.MEMBERS}
@@ -492,7 +490,7 @@ class SampledWtdFlag(Mechanism):
     def check(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
         yield from bagging.check_members(release.files["bags"], claim.draw)
-        if not 0 <= (claim.facts.features or 0) <= min(claim.rank, claim.draw.bag_size):
+        if not 0 <= claim.bag_rank <= min(claim.rank, claim.draw.bag_size):
             yield "certificate: draw.bag_rank is no rank that a bag of these columns can have"
         bound = feature_bound(release.features)
         if claim.promise is not None and claim.promise.feature_bound < bound:
@@ -512,20 +510,20 @@ class SampledWtdFlag(Mechanism):
         if isinstance(rows, str):
             yield rows
             return
-        labels = LabelGrid.for_range(claim.facts.label_range, intercept=features.intercept)
+        labels = LabelGrid.for_range(claim.label_range, intercept=features.intercept)
         try:
             facts = bag_facts(rows, labels, adds=claim.mode.adds, engine=engine)
         except PlanError as problem:
             yield str(problem)
             return
-        leverage, claimed = facts.max_leverage or 0.0, claim.facts.max_leverage
+        leverage, claimed = facts.max_leverage or 0.0, claim.max_leverage
         if claimed is not None and claimed < leverage * (1 - 1e-8):
             yield (
                 f"a row has leverage {leverage:.6g} in its bag, the certificate says {claimed:.6g}"
             )
-        if (claim.facts.features or 0) < (facts.features or 0):
-            yield f"a bag has rank {facts.features}, the certificate says {claim.facts.features}"
-        if claim.facts.inflation < facts.inflation * (1 - 1e-6):
+        if (claim.bag_rank or 0) < (facts.features or 0):
+            yield f"a bag has rank {facts.features}, the certificate says {claim.bag_rank}"
+        if claim.inflation < facts.inflation * (1 - 1e-6):
             yield "the certificate's inflation is too small for these features"
         # Every aggregate must weigh the rows of its bag with normals.
         square, freedom, published = 0.0, 0, release.design / features.kept_scales

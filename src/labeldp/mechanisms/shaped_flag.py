@@ -59,7 +59,6 @@ from labeldp.mechanisms.noise_claim import (
     NoiseClaim,
     SumNoise,
     choose_noise,
-    noise_claim_fields,
 )
 from labeldp.mechanisms.noise_shape import (
     FULL_COLUMNS,
@@ -79,7 +78,7 @@ from labeldp.mechanisms.options import (
 from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.passes.accumulator import Accumulator
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import FloorOutcome, Person
+from labeldp.release.certificate import FloorOutcome, Person, read_common_fields
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import (
     AGGREGATES,
@@ -107,7 +106,7 @@ _SHAPE_FIELDS = (
 """Fields of the claim in the section `shape` of the certificate."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ShapedFlagClaim(NoiseClaim):
     """`bags` aggregates with public weights of length at most `length` in every row."""
 
@@ -188,18 +187,21 @@ class ShapedFlagClaim(NoiseClaim):
     def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
         return self.noise_std
 
-    def to_json(self) -> Document:
+    @property
+    def basis(self) -> str:
         norm = "norm over all rows"
         if self.person is not None:
             norm = "sum of norms over the rows of a person"
-        basis = (
+        return (
             f"{self.noise.basis} with public weights; their largest {norm} is certified, "
             "and nothing is assumed of the labels"
         )
+
+    def own_fields(self) -> Document:
         shape = {name: getattr(self, name) for name in _SHAPE_FIELDS}
         if not self.ridge:
             del shape["ridge"]
-        return {**self.noise_json(basis, bag_size=self.rows, rank=self.bags), "shape": shape}
+        return {"shape": shape}
 
 
 @dataclass(frozen=True)
@@ -394,15 +396,12 @@ class ShapedFlag(Mechanism):
             trace, squares = np.square(root).sum(), np.square(root @ root.T).sum()
         longer = (length / shape.length) ** 2
         residual_reach = width * math.sqrt(1 if person is None else person.rows)
-        claim = ShapedFlagClaim(
-            request.accountant,
-            request.epsilon,
+        if noise.is_pure:
             # Radial noise spends no δ; the claim states the strongest guarantee that is true.
-            0.0 if noise.is_pure else request.delta,
+            request = replace(request, delta=0.0)
+        claim = ShapedFlagClaim(
+            **design.claim_fields(request),
             bags=columns,
-            rows=design.facts.rows,
-            label_range=design.facts.label_range,
-            intercept=design.features.constant is not None,
             length=length,
             noise_std=noise.needed_std(width * length, aggregate_cost, columns),
             trace=_twelve_digits(shape.trace * longer),
@@ -458,7 +457,7 @@ class ShapedFlag(Mechanism):
         plan.check_source(
             source,
             weights.problem() is None,
-            claim.bags == weights.rank,
+            claim.bags == claim.rank == weights.rank,
             claim.intercept is (features.constant is not None),
         )
         randomness.spend()
@@ -497,7 +496,7 @@ class ShapedFlag(Mechanism):
     # ---- reading a release
 
     def claim_from_json(self, document: Document) -> ShapedFlagClaim:
-        return ShapedFlagClaim(**noise_claim_fields(document), **document["shape"])
+        return ShapedFlagClaim(**read_common_fields(document), **document["shape"])
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
         return super().table_schemas(release) | {"weights": weight_schema(release.features)}

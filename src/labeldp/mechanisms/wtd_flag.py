@@ -50,7 +50,7 @@ from labeldp.mechanisms.design_summary import (
 from labeldp.mechanisms.forecast import fit_excess, forecast, mean_excess, sketched_error
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, WtdFlagOptions, aggregates_in
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import AddedError, FloorOutcome, read_common_fields
+from labeldp.release.certificate import AddedError, FloorOutcome
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
@@ -78,7 +78,7 @@ _BASIS = {
 _PERSON_BASIS = "; for as many labels at once as a person has rows, wherever these stand"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WtdFlagClaim(floors.FloorClaim):
     """`bags` aggregates of a table whose residual sum of squares is at least `floor`."""
 
@@ -97,7 +97,7 @@ class WtdFlagClaim(floors.FloorClaim):
         return {
             "relative_to": "residual sum of squares of the fit with all labels, "
             "plus floor.added_variance",
-            **fit_excess(self.facts.features or 0, self.bags).to_json(),
+            **fit_excess(self.rank, self.bags).to_json(),
         }
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:
@@ -107,12 +107,12 @@ class WtdFlagClaim(floors.FloorClaim):
         if measured is None:
             residual = "bounds for any residual that the label range allows"
         return sketched_error(
-            self.facts.features or 0,
+            self.rank,
             self.bags,
             bounds,
-            width=self.facts.width,
+            width=self.width,
             residual_ms=measured,
-            noise_ms=(outcome.added_variance if outcome else 0.0) / self.facts.rows,
+            noise_ms=(outcome.added_variance if outcome else 0.0) / self.rows,
             basis=f"{residual}, and floor.added_variance",
         )
 
@@ -120,18 +120,13 @@ class WtdFlagClaim(floors.FloorClaim):
         rows, columns = super().extent(design, raw)
         return (design + 1 if self.compact else rows), columns
 
-    def to_json(self) -> Document:
-        basis = _BASIS[self.accountant] + ("" if self.person is None else _PERSON_BASIS)
-        return {
-            **self.common_fields(basis),
-            "form": "compact" if self.compact else "rows",
-            "bag_size": self.facts.rows,
-            "rows": self.facts.rows,
-            "rank": self.facts.features,
-            **self.facts_json("the residual sum of squares"),
-            "draw": None,
-            "noise": None,
-        }
+    @property
+    def basis(self) -> str:
+        return _BASIS[self.accountant] + ("" if self.person is None else _PERSON_BASIS)
+
+    def own_fields(self) -> Document:
+        form = {"form": "compact"} if self.compact else {}
+        return form | self.floor_fields("the residual sum of squares")
 
 
 # ---- how many aggregates, and under which floor
@@ -289,15 +284,14 @@ class WtdFlag(Mechanism):
             cure="ask for fewer (`bags`)",
         )
         claim = WtdFlagClaim(
-            request.accountant,
-            request.epsilon,
-            request.delta,
-            bags,
-            floor,
-            parameters.mode,
-            parameters.measurement,
-            facts,
-            options.compact,
+            **design.claim_fields(request),
+            bags=bags,
+            floor=floor,
+            mode=parameters.mode,
+            measurement=parameters.measurement,
+            max_leverage=facts.max_leverage,
+            inflation=facts.inflation,
+            compact=options.compact,
             person=person,
         )
         expected = forecast(
@@ -330,8 +324,8 @@ class WtdFlag(Mechanism):
         assert isinstance(claim, WtdFlagClaim)
         plan.check_source(
             source,
-            claim.facts.centred <= (features.constant is not None),
-            not claim.compact or claim.bags > (claim.facts.features or 0) + 1,
+            claim.intercept <= (features.constant is not None),
+            not claim.compact or claim.bags > claim.rank + 1,
         )
         randomness.spend()
         # Step 4: labels enter. Only sums of them are kept. Persons are counted in the very pass
@@ -403,12 +397,8 @@ class WtdFlag(Mechanism):
     # ---- reading a release
 
     def claim_from_json(self, document: Document) -> WtdFlagClaim:
-        rows, rank = int(document["rows"]), int(document["rank"])
-        return WtdFlagClaim(
-            **read_common_fields(document),
-            **floors.floor_claim_fields(document, rows=rows, rank=rank),
-            compact=document["form"] == "compact",
-        )
+        compact = document["form"] == "compact"
+        return WtdFlagClaim(**floors.floor_claim_fields(document), compact=compact)
 
     def label_model(self, release: Release) -> SketchedLabels:
         return floors.sketched_labels(release)

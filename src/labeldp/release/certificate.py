@@ -16,7 +16,7 @@ import platform
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -110,9 +110,13 @@ class AddedError:
     added_basis: str = "not known in closed form"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim(ABC):
-    """The guarantee of `bags` aggregates, and the public numbers it rests on."""
+    """The guarantee of `bags` aggregates, and the public numbers it rests on.
+
+    A mechanism's claim adds fields of its own and says what follows from them: `privacy_profile`
+    and `basis`, and with `own_fields` how the certificate states them.
+    """
 
     mechanism: ClassVar[str]
 
@@ -120,8 +124,29 @@ class Claim(ABC):
     epsilon: float
     delta: float
     bags: int
-    person: Person | None = field(default=None, kw_only=True)
+    rows: int
+    """Of the table."""
+    rank: int
+    """Independent design columns."""
+    label_range: tuple[float, float]
+    intercept: bool
+    """Whether the design columns span the constant, so that labels may count from any number."""
+    person: Person | None = None
     """None if the unit of privacy is one row's label."""
+
+    @property
+    @abstractmethod
+    def privacy_profile(self) -> PrivacyProfile:
+        """Return δ(ε) of all that is published, for one unit of privacy."""
+
+    @property
+    @abstractmethod
+    def basis(self) -> str:
+        """Return why `privacy_profile` is true, in words."""
+
+    def own_fields(self) -> dict[str, Any]:
+        """Return what the certificate says beside the common fields, or in their place."""
+        return {}
 
     @property
     def protected(self) -> int:
@@ -129,9 +154,14 @@ class Claim(ABC):
         return 1 if self.person is None else self.person.rows
 
     @property
-    @abstractmethod
-    def privacy_profile(self) -> PrivacyProfile:
-        """Return δ(ε) of all that is published, for one unit of privacy."""
+    def width(self) -> float:
+        """Δ, the most one label can change."""
+        return self.label_range[1] - self.label_range[0]
+
+    @property
+    def largest_label(self) -> float:
+        """Largest distance of a label from the constant that it counts from."""
+        return self.width / 2 if self.intercept else max(map(abs, self.label_range))
 
     @property
     def sampler_description(self) -> str:
@@ -142,9 +172,10 @@ class Claim(ABC):
         """Return rows and columns of the released table, given the design and raw columns."""
         return self.bags, design + 1
 
-    @abstractmethod
     def utility(self) -> dict[str, Any]:
         """Return the excess risk of a least-squares fit over one with all labels (theory §5)."""
+        unknown = ("excess_mean", "excess_low", "excess_median", "excess_high")
+        return {"relative_to": "not forecast from the claim alone", **dict.fromkeys(unknown)}
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
         """Return the error that privacy adds to predictions, as far as it is known."""
@@ -154,19 +185,28 @@ class Claim(ABC):
         """Return the std of the noise on a published label; None if labels have different ones."""
         return None
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the certificate that define the claim."""
-
-    def common_fields(self, basis: str) -> dict[str, Any]:
-        """Return the fields that all claims have; `basis` says why the accountant holds."""
         return {
             "mechanism": self.mechanism,
-            "accountant": {"name": self.accountant, "basis": basis},
+            "accountant": {"name": self.accountant, "basis": self.basis},
             "epsilon": self.epsilon,
             "delta": self.delta,
             "bags": self.bags,
             **({} if self.person is None else {"person": asdict(self.person)}),
+            "form": "rows",
+            "bag_size": self.rows,
+            "rows": self.rows,
+            "rank": self.rank,
+            "label_range": list(self.label_range),
+            "label_width": self.width,
+            "max_leverage": None,
+            "constant_in_span": self.intercept,
+            "floor": None,
+            "inflation": None,
+            "draw": None,
+            "noise": None,
+            **self.own_fields(),
         }
 
     def delta_at(self, epsilon: float, group: int = 1) -> float:
@@ -197,8 +237,7 @@ class Claim(ABC):
 
     def weaknesses(self, curve: list[list[float]]) -> list[str]:
         """Return why the guarantee, although it holds, protects little; empty if it protects."""
-        rows = int(self.to_json()["rows"])
-        weak: list[str] = []
+        rows, weak = self.rows, list[str]()
         # A mechanism that publishes each label outright with probability δ is (0, δ)-private.
         if self.delta * rows > MOST_EXPOSED:
             weak.append(
@@ -248,12 +287,17 @@ def best_guess(curve: Iterable[Sequence[float]], prior: float) -> float:
 
 
 def read_common_fields(document: dict[str, Any]) -> dict[str, Any]:
-    """Return what `Claim.common_fields` wrote as keyword arguments of a claim."""
+    """Return the fields that all claims have, from a plan or a certificate."""
+    low, high = document["label_range"]
     return {
         "accountant": document["accountant"]["name"],
         "epsilon": float(document["epsilon"]),
         "delta": float(document["delta"]),
         "bags": int(document["bags"]),
+        "rows": int(document["rows"]),
+        "rank": int(document["rank"]),
+        "label_range": (float(low), float(high)),
+        "intercept": bool(document["constant_in_span"]),
         "person": Person(**document["person"]) if "person" in document else None,
     }
 
