@@ -11,39 +11,3 @@ projection.py        categories as random projections, the paper's other encodin
 demo_table.py        the synthetic table of the examples
 synthetic_census.py  stand-ins for the census; synthetic_criteo.py: for the log
 """
-
-from labeldp_paper.datasets.catalogue import DATASETS, find
-from labeldp_paper.datasets.declaration import Dataset, Model, Options
-from labeldp_paper.datasets.demo_table import (
-    CENSUS_LEVELS,
-    CENSUS_RANGE,
-    census_like,
-    write_census_like,
-)
-from labeldp_paper.datasets.making import Made, convert, generate, stream, synthetic_stream
-from labeldp_paper.datasets.projection import projected
-from labeldp_paper.datasets.reading import Progress, Watch
-from labeldp_paper.datasets.synthetic_census import WORKERS
-from labeldp_paper.datasets.synthetic_criteo import CRITEO_LEVELS
-
-__all__ = [
-    "CENSUS_LEVELS",
-    "CENSUS_RANGE",
-    "CRITEO_LEVELS",
-    "DATASETS",
-    "WORKERS",
-    "Dataset",
-    "Made",
-    "Model",
-    "Options",
-    "Progress",
-    "Watch",
-    "census_like",
-    "convert",
-    "find",
-    "generate",
-    "projected",
-    "stream",
-    "synthetic_stream",
-    "write_census_like",
-]

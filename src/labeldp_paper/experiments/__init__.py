@@ -17,27 +17,15 @@ from collections.abc import Callable
 
 from labeldp.errors import InputError
 from labeldp_paper.experiments.bags_table import bags_table
-from labeldp_paper.experiments.cells import Cell, Cells, UnfinishedError
 from labeldp_paper.experiments.figures import figure1, figure2
 from labeldp_paper.experiments.noisy import noisy
 from labeldp_paper.experiments.random_projection import random_projection
 from labeldp_paper.experiments.real_data import real_data
-from labeldp_paper.experiments.result import NOT_PRIVATE, Result
+from labeldp_paper.experiments.result import Result
 from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.sampled import sampled
 from labeldp_paper.experiments.statistics import statistics
 from labeldp_paper.experiments.table1 import table1
-
-__all__ = [
-    "EXPERIMENTS",
-    "NOT_PRIVATE",
-    "Cell",
-    "Cells",
-    "Result",
-    "Run",
-    "UnfinishedError",
-    "find",
-]
 
 EXPERIMENTS: dict[str, Callable[[Run], Result]] = {
     "statistics": statistics,

@@ -14,7 +14,8 @@ from tests.processes import PEAK
 _PROGRAM = (
     PEAK
     + """
-from labeldp_paper.datasets import Options, convert
+from labeldp_paper.datasets.declaration import Options
+from labeldp_paper.datasets.making import convert
 name, source, target = sys.argv[1:]
 options = Options(keep_zero_weeks=True) if name == "census-1940" else Options()
 made = convert(name, [Path(source)], Path(target), options=options)
