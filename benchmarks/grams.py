@@ -18,7 +18,6 @@ from labeldp.data.source import Source
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels
 
 Gram = NDArray[np.float64]
 BLOCK_ROWS = 8192
@@ -69,7 +68,7 @@ def encoded_rows(source: Source, features: FeatureMap, rows: int) -> Rows:
     return Rows(numbers, codes, sizes).first(rows)
 
 
-def our_gram(rows: Rows, features: FeatureMap) -> Callable[[Kernels], FeatureGram]:
+def our_gram(rows: Rows, features: FeatureMap) -> Callable[[], FeatureGram]:
     """Our sums on all cores; compound codes are made beforehand, as an earlier pass would."""
     batches = []
     for start in range(0, len(rows), BATCH_ROWS):
@@ -79,14 +78,14 @@ def our_gram(rows: Rows, features: FeatureMap) -> Callable[[Kernels], FeatureGra
         batches.append(Encoded(len(numbers), numbers, codes, features.joint_codes))
     threads = os.cpu_count() or 1
 
-    def run(kernels: Kernels) -> FeatureGram:
+    def run() -> FeatureGram:
         def share(first: int) -> dict[str, Any]:
-            sums = GramAccumulator(features, kernels)
+            sums = GramAccumulator(features)
             for batch in batches[first::threads]:
                 sums.add(batch)
             return sums.state()
 
-        total = GramAccumulator(features, kernels)
+        total = GramAccumulator(features)
         with ThreadPoolExecutor(threads) as pool:
             for each in pool.map(share, range(threads)):
                 total.merge(each)

@@ -6,7 +6,7 @@ read           pyarrow decodes all columns, and nothing else (iter_batches)
 read whole     the same into one table in memory (read_table), as most people would
 release        plan and release of a census-like table: levels, sums, leverages, accounting,
                labels, the draw and the files, in a process of its own, after a release of a
-               few rows: imports and the loading of compiled loops are not counted
+               few rows: imports are not counted
 command        `labeldp release` of the same, from its start to its end
 """
 

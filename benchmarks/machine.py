@@ -13,7 +13,6 @@ PACKAGES = (
     "scipy",
     "pyarrow",
     "scikit-learn",
-    "numba",
     "duckdb",
     "tabmat",
     "dp-accounting",

@@ -96,7 +96,7 @@ def rows_plot(records: list[Record]) -> Any:
             found = of_way(of_table, way)
             x, y = [r["rows"] for r in found], [r["seconds"] for r in found]
             axes.plot(x, y, mark, color=colour, label=label, markersize=5)
-        last = (of_way(of_table, "ours") or of_way(of_table, "ours, NumPy"))[-1]
+        last = of_way(of_table, "ours")[-1]
         guide = [last["seconds"] * rows / last["rows"] for rows in x]
         axes.plot(x, guide, color="black", linewidth=0.8, label="twice the rows, twice the time")
         log_axes(axes, x, "rows")

@@ -120,7 +120,7 @@ def _ways(records: list[Record], reads: bool) -> tuple[list[str], list[list[str]
 
 def growth(records: list[Record]) -> View:
     """How the pass and a release grow with rows and columns."""
-    names = ["read", "read whole", "ours", "ours, NumPy", "plan and release"]
+    names = ["read", "read whole", "ours", "plan and release"]
     ways = [way for way in names if any(r["way"] == way for r in records)]
     lines = []
     for (name, rows), group in groupby(records, key=lambda r: (r["table"], r["rows"])):

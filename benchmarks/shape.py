@@ -6,8 +6,7 @@ wtd-flag       plan and release of a census-like table with 500 bags
 shape          the search for the best shape of the noise, between its passes: one core
 all else       the rest of shaped-flag's plan and release: all passes, the draw, the certificate
 
-Both run in processes of their own, in turn, after a release of a few rows: imports and the loading
-of compiled loops are not counted.
+Both run in processes of their own, in turn, after a release of a few rows: imports are not counted.
 """
 
 from __future__ import annotations

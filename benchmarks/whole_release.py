@@ -5,7 +5,7 @@
 
 Prints one JSON document: seconds of planning and of releasing, of the search for a shape between
 its passes, how far that ended from the best, and the peak of the resident memory. A release of a
-few rows comes first, so that imports and the loading of compiled loops are not counted in the
+few rows comes first, so that imports are not counted in the
 times.
 """
 
@@ -122,16 +122,14 @@ def main() -> None:
 
 
 def warm_up(table: Table, asked: dict[str, Any]) -> None:
-    """A release of a few rows, with compiled loops if there are any."""
-    from labeldp import kernels, plan
+    """A release of a few rows."""
+    from labeldp import plan
 
-    usual, kernels.WORTH_COMPILING = kernels.WORTH_COMPILING, 0
     with tempfile.TemporaryDirectory() as folder:
         table.write(Path(folder) / "few.parquet", 5000)
         source = table.source(Path(folder) / "few.parquet")
         few = plan(source, **asked)
         few.release_to(f"{folder}/r", source)
-    kernels.WORTH_COMPILING = usual
 
 
 def peak_mib() -> float:

@@ -16,7 +16,7 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 PACKAGES = (
-    "errors", "io_util", "display", "threads", "arrow_util", "pictures", "numba_kernels", "kernels",
+    "errors", "io_util", "display", "threads", "arrow_util", "pictures", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
     "mechanisms", "choose", "planning", "profile", "verification", "signing", "describe", "report",
     "ledger", "learners", "cli", "__main__",
@@ -24,13 +24,12 @@ PACKAGES = (
 """In the order of imports: a package imports itself and those before it."""
 
 HEAVY = {
-    "torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib", "dp_accounting",
+    "torch", "pyspark", "pandas", "polars", "duckdb", "matplotlib", "dp_accounting",
     "cryptography", "jinja2",
 }  # fmt: skip
 """Third-party packages that no module imports at its top."""
 
 HEAVY_EXCEPTIONS = {
-    "numba_kernels": {"numba"},
     "learners.training": {"torch"},
     "spark.engine": {"pyspark"},
 }

@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba", "cryptography"}
+EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "cryptography"}
 HEAVY = EXTRAS | {
     "sklearn",
     "scipy.stats",

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from labeldp import kernels
 from labeldp.accounting import contour
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
@@ -47,7 +46,7 @@ def test_gram_matrices_agree(table: tuple[Any, Path], program: Program) -> None:
     grams = program("grams")
     rows = grams.encoded_rows(table[0].source(table[1]), features, ROWS)
     np.testing.assert_array_equal(grams.dense_gram(rows), expected)
-    ours = grams.our_gram(rows, features)(kernels.Kernels())
+    ours = grams.our_gram(rows, features)()
     np.testing.assert_array_equal(ours.exact(range(ours.width)).astype(float), expected)
     np.testing.assert_allclose(grams.scipy_gram(rows)().toarray(), expected, rtol=1e-12)
     by_tabmat = grams.tabmat_gram(rows)

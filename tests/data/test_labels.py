@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, InputError, scan, verify
 from labeldp.data.labels import LabelCheck, LabelParser
@@ -72,11 +73,27 @@ def stored(columns: pa.Table, form: str, place: Path) -> Any:
 def test_every_fault_raises_its_own_flag(
     values: list[float], clip: bool, raised: list[str], cleaned: list[float] | None
 ) -> None:
-    check = LabelCheck("y", -1.0, 10.0, clip, 3)
+    check = LabelCheck("y", -1.0, 10.0, clip)
     found = check.clean(np.array(values), ())
     assert check.raised == {*raised}
     assert ((found >= -1.0) & (found <= 10.0)).all()
     assert cleaned is None or found.tolist() == cleaned
+
+
+@given(st.lists(st.floats(width=32), max_size=40), st.floats(-1e3, 0), st.floats(0.5, 1e3))
+@settings(max_examples=100)
+def test_labels_are_moved_into_the_range_and_what_was_wrong_is_remembered(
+    some: list[float], low: float, high: float
+) -> None:
+    wrong = {
+        "missing": any(map(math.isnan, some)),
+        "infinite": any(map(math.isinf, some)),
+        "outside": any(not low <= v <= high for v in some if math.isfinite(v)),
+    }
+    check = LabelCheck("y", low, high, clip=False)
+    found = check.clean(np.array(some, dtype=np.float64), ())
+    assert check.raised == {flag for flag, held in wrong.items() if held}
+    assert found.tolist() == [min(max(v, low), high) if math.isfinite(v) else low for v in some]
 
 
 @pytest.mark.parametrize("flag", FAULTS)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from labeldp import kernels
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError
 from labeldp.exact import leverage
@@ -23,14 +22,9 @@ from labeldp.features import encoder
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import Kernels
 from tests.exact.test_exact_sums import dense_codes
 
 RANGE = (0.0, 10.0)
-
-
-def every_kernel() -> list[Kernels]:
-    return [kernels.Kernels(), *([kernels.kernels_for()] if kernels.numba_available() else [])]
 
 
 @st.composite
@@ -62,7 +56,7 @@ def schemas(draw: st.DrawFn) -> tuple[Source, FeatureMap]:
 
 @given(schemas())
 @settings(max_examples=40)
-def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMap]) -> None:
+def test_sums_equal_the_dense_twin(made: tuple[Source, FeatureMap]) -> None:
     source, features = made
     grid = LabelGrid.for_range(RANGE, intercept=features.intercept)
     x = dense_codes(features, source)
@@ -70,21 +64,14 @@ def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMa
     y = np.array([int(code) for code in grid.codes(labels)], dtype=object)
     starts = range(0, batch.num_rows, 37)
     pieces = [(features.encode(batch.slice(k, 37)), labels[k : k + 37]) for k in starts]
-    digests = set()
-    for kernel in every_kernel():
-        gram, moments = (
-            GramAccumulator(features, kernel),
-            LabelCrossProducts(features, grid, kernel),
-        )
-        for piece, some in pieces:
-            gram.add(piece)
-            moments.add(piece, some)
-        total, private = gram.result(), moments.result()
-        assert (total.exact(range(x.shape[1])) == x.T @ x).all()
-        assert (private.cross == x.T @ y).all()
-        assert (private.square, private.total, private.rows) == (y @ y, y.sum(), len(y))
-        digests.add(total.digest())
-    assert len(digests) == 1
+    gram, moments = GramAccumulator(features), LabelCrossProducts(features, grid)
+    for piece, some in pieces:
+        gram.add(piece)
+        moments.add(piece, some)
+    total, private = gram.result(), moments.result()
+    assert (total.exact(range(x.shape[1])) == x.T @ x).all()
+    assert (private.cross == x.T @ y).all()
+    assert (private.square, private.total, private.rows) == (y @ y, y.sum(), len(y))
 
 
 @given(schemas())
@@ -108,10 +95,9 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
         ]
         for step in (1, 7, batch.num_rows)
     }
-    for kernel, many, pieces in product(every_kernel(), (1, 99), encoded.values()):
+    for many, pieces in product((1, 99), encoded.values()):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(leverage, "_MANY_NUMBERS", many)  # 99: every row is looked at closely
-            patch.setattr(leverage, "kernels_for", lambda _rows, kernel=kernel: kernel)
             scan_ = LeverageScan(features, factor)
             parts = [scan_.new(), scan_.new()]
             for place, piece in enumerate(reversed(pieces)):
@@ -212,9 +198,8 @@ def test_every_level_is_found_again_in_the_narrowest_codes(
     data = scan(pa.table(rows), categorical=list(rows))
     features = fit_features(data, min_count=1)
     (batch,) = data.feature_batches()
-    for kernel in every_kernel():
-        encoder = Encoder(features, kernel)
-        for rows in (batch, encoder.pack(batch)):
-            encoded = encoder(rows)
-            assert [codes.dtype for codes in encoded.codes] == [np.dtype(kind) for kind in kinds]
-            assert [c.tolist() for c in encoded.categories] == grid.tolist()
+    encoder = Encoder(features)
+    for rows in (batch, encoder.pack(batch)):
+        encoded = encoder(rows)
+        assert [codes.dtype for codes in encoded.codes] == [np.dtype(kind) for kind in kinds]
+        assert [c.tolist() for c in encoded.categories] == grid.tolist()

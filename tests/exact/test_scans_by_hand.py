@@ -25,7 +25,7 @@ from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import Kernels, Scratch
+from labeldp.kernels import Scratch
 
 Reals = NDArray[np.float64]
 ROWS = 240
@@ -75,9 +75,9 @@ def test_a_quadratic_form_is_the_product_of_all_its_terms(
     dense = features.integers(rows)
     expected = np.einsum("ij,jk,ik->i", dense, matrix, dense)
     form = QuadraticForm(features, range(features.width), matrix, matrix)
-    assert np.array_equal(form(rows, Kernels(), Scratch()), expected)
+    assert np.array_equal(form(rows, Scratch()), expected)
     if numbers:
-        assert np.array_equal(form(rows, Kernels(), Scratch(), rough=True), expected)
+        assert np.array_equal(form(rows, Scratch(), rough=True), expected)
     assert np.array_equal(form.gradient(dense[0]), matrix @ dense[0])
 
 

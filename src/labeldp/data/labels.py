@@ -31,7 +31,6 @@ from labeldp.data.columns import (
 )
 from labeldp.data.text_types import may_lack, parse_numbers, without_codes
 from labeldp.errors import DataError
-from labeldp.kernels import kernels_for
 
 _FAULTS = {
     "text": (
@@ -77,22 +76,22 @@ class LabelCheck:
     low: float
     high: float
     clip: bool
-    rows: int | None = None
-    """Rows of the table, by which `kernels_for` chooses."""
     raised: set[str] = field(default_factory=set, init=False, repr=False)
     """The flags raised so far, here or for other parts of the table: as private as labels."""
 
     def clean(self, values: NDArray[np.float64], flags: Collection[str]) -> NDArray[np.float64]:
         """Return labels inside the range, and remember what had to be changed."""
-        cleaned = np.empty_like(values)
-        wrong = kernels_for(self.rows).confine(cleaned, values, self.low, self.high)
+        missing, infinite = np.isnan(values), np.isinf(values)
+        outside = ((values < self.low) | (values > self.high)) & ~infinite
         self.raised.update(flags)
-        if wrong & 1:
+        if missing.any():
             self.raised.add("missing")
-        if wrong & 2:
+        if infinite.any():
             self.raised.add("infinite")
-        if wrong & 4 and not self.clip:
+        if outside.any() and not self.clip:
             self.raised.add("outside")
+        cleaned = np.clip(values, self.low, self.high)
+        cleaned[missing | infinite] = self.low
         return cleaned
 
     def finish(self) -> None:

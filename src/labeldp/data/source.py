@@ -178,7 +178,7 @@ class Source:
                 f"label column {self.label!r} needs a public range, chosen without looking at the "
                 f"labels (`label_range`)"
             )
-        return LabelCheck(self.label, *self.label_range, self.clip, self.total_rows)
+        return LabelCheck(self.label, *self.label_range, self.clip)
 
     def rows_left_out(self, rows: int) -> int | None:
         """Return how many rows have no label, if `rows` of them have one; None: none may lack it.

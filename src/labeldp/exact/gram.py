@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from labeldp.errors import DataError
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, kernels_for
+from labeldp.kernels import add_sums, count_pairs
 from labeldp.passes.accumulator import PassRequirements
 
 Integers = NDArray[np.int64]
@@ -95,8 +95,8 @@ class GramAccumulator:
     level, for two numbers sums of products.
     """
 
-    def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
-        self._features, self._kernels = replace(features, kept=None), kernels
+    def __init__(self, features: FeatureMap) -> None:
+        self._features = replace(features, kept=None)
         self._rows = 0
         self._merged: FeatureGram | None = None
 
@@ -111,13 +111,12 @@ class GramAccumulator:
         )
 
     def new(self) -> GramAccumulator:
-        return GramAccumulator(self._features, self._kernels)
+        return GramAccumulator(self._features)
 
     def _allocate(self) -> None:
         """Make empty tables: late, for an accumulator that only merges needs none."""
         numbers = len(self._features.number_columns)
         widths = self._features.joint_codes.widths
-        self._kernels = self._kernels or kernels_for(self._features.rows)
         self._counts = [np.zeros(width, dtype=np.int64) for width in widths]
         self._pairs = {
             (left, right): np.zeros((widths[left], widths[right]), np.int64)
@@ -132,13 +131,12 @@ class GramAccumulator:
             return
         if not self._rows:
             self._allocate()
-        kernels, codes = self._kernels, batch.codes
-        assert kernels is not None
+        codes = batch.codes
         self._rows += batch.rows
         if len(codes) == 1:  # no pair whose table would have these counts as a margin
-            kernels.count(self._counts[0], codes[0])
+            self._counts[0] += np.bincount(codes[0], minlength=len(self._counts[0]))
         for (left, right), table in self._pairs.items():
-            kernels.count_pairs(table, codes[left], codes[right])
+            count_pairs(table, codes[left], codes[right])
         if not self._features.number_columns:
             return
         values = batch.numbers
@@ -152,7 +150,7 @@ class GramAccumulator:
         self._sums += sums.astype(np.int64)
         for level_sums, code in zip(self._level_sums, codes, strict=True):
             for place in range(len(level_sums)):
-                kernels.add_sums(level_sums[place], code, values[:, place])
+                add_sums(level_sums[place], code, values[:, place])
         self._products += exact_products(values, values).astype(object)
 
     def state(self) -> FeatureGram | None:

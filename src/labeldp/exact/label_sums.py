@@ -18,7 +18,7 @@ from labeldp.errors import InputError, ordered
 from labeldp.exact.gram import exact_products, no_rows
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, kernels_for
+from labeldp.kernels import add_sums
 from labeldp.passes.accumulator import PassRequirements
 
 LABEL_BITS = 20
@@ -83,10 +83,8 @@ class LabelMoments:
 class LabelCrossProducts:
     """Accumulator of Xᵀy and yᵀy over all design columns: private once it is not empty."""
 
-    def __init__(
-        self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
-    ) -> None:
-        self._features, self._grid, self._kernels = replace(features, kept=None), grid, kernels
+    def __init__(self, features: FeatureMap, grid: LabelGrid) -> None:
+        self._features, self._grid = replace(features, kept=None), grid
         self._rows, self._total, self._square = 0, 0, 0
         # Python's integers: over many rows a sum of products exceeds 64 bits.
         self._cross: NDArray[np.object_] = np.zeros(features.width, dtype=object)
@@ -104,10 +102,9 @@ class LabelCrossProducts:
         return PassRequirements(self._features.columns, self._features, labels=True)
 
     def new(self) -> LabelCrossProducts:
-        return LabelCrossProducts(self._features, self._grid, self._kernels)
+        return LabelCrossProducts(self._features, self._grid)
 
     def add(self, batch: Encoded, labels: NDArray[np.float64], *_: object) -> None:
-        kernels = self._kernels or kernels_for(self._features.rows)
         codes = self._grid.codes(labels)
         self._rows += batch.rows
         self._square += int(exact_products(codes[:, None], codes[:, None])[0, 0])
@@ -115,7 +112,7 @@ class LabelCrossProducts:
         products = exact_products(batch.numbers, codes[:, None])[:, 0]
         self._cross[list(self._features.number_columns)] += products.astype(object)
         for sums, joint in zip(self._sums, batch.codes, strict=True):
-            kernels.add_sums(sums, joint, codes)
+            add_sums(sums, joint, codes)
 
     def state(self) -> tuple[int, list[int], int, int]:
         """Return the sums as plain integers, on their way to where all sums are added."""

@@ -21,7 +21,7 @@ from labeldp.exact.gram import GramAccumulator, no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Scratch, kernels_for
+from labeldp.kernels import Scratch
 from labeldp.passes.accumulator import PassRequirements, RowNumber
 
 _LISTED = 5
@@ -101,7 +101,7 @@ class LeverageScan:
         self._reach = np.maximum(self._reach, size)
         near = self._near(batch)
         some = batch if near is None else batch.take(near)
-        values = self._form(some, kernels_for(self._features.rows), self._scratch)
+        values = self._form(some, self._scratch)
         # A row below the fifth largest, of those before or of these, is not among the largest.
         least = self._least
         if not len(values) or values.max() < least:
@@ -136,7 +136,7 @@ class LeverageScan:
         """
         if len(self._reach) < _MANY_NUMBERS or batch.rows <= _LISTED:
             return None
-        rough = self._form(batch, kernels_for(self._features.rows), self._scratch, rough=True)
+        rough = self._form(batch, self._scratch, rough=True)
         slack = 2 * self._form.generous_rounding_error(self._reach)
         place = batch.rows - _LISTED
         least = max(self._least, float(np.partition(rough, place)[place]) - slack)

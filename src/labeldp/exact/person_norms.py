@@ -33,7 +33,7 @@ from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Scratch, kernels_for
+from labeldp.kernels import Scratch
 from labeldp.passes.accumulator import PassRequirements
 
 _BUCKET_BITS = 16
@@ -187,9 +187,8 @@ class PersonScan:
         if self._form is None:
             return 0
         reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
-        kernels = kernels_for(self._features.rows)
         # The bound on the error is added to the square, 2**-50 covers the root and its product.
-        squares = self._form(batch, kernels, self._scratch) + self._slack
+        squares = self._form(batch, self._scratch) + self._slack
         lengths = np.sqrt(np.maximum(squares, 0.0)) * (1 + 2.0**-50)
         # Rows beyond the fitted ends, or of a norm of 2 or more, void the bounds above; L of a
         # plan is below 1, so a long row is a violation anyway.

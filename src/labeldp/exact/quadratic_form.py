@@ -24,7 +24,7 @@ from labeldp.exact.cholesky import LARGE, ROUNDOFF
 from labeldp.exact.gram import BLOCK_ROWS
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, Scratch
+from labeldp.kernels import Scratch, add_pair_lookup
 
 Floats = NDArray[np.float64]
 
@@ -66,9 +66,7 @@ class QuadraticForm:
                 block = self._matrix[self._slices[member]][:, self._numbers]
                 tables += 2 * block[levels].T
 
-    def __call__(
-        self, batch: Encoded, kernels: Kernels, scratch: Scratch, *, rough: bool = False
-    ) -> Floats:
+    def __call__(self, batch: Encoded, scratch: Scratch, *, rough: bool = False) -> Floats:
         """Return the form of every row: the same digits however rows are batched, unless `rough`.
 
         Elementwise operations in a fixed order give every row its own digits. A matrix product is
@@ -79,9 +77,9 @@ class QuadraticForm:
         total[:] = self._matrix[0, 0] if self._intercept else 0.0
         for (left, right), table in self._pairs.items():
             if left == right:
-                kernels.add_lookup(total, table, batch.codes[left])
+                total += table.take(batch.codes[left])
             else:
-                kernels.add_pair_lookup(total, table, batch.codes[left], batch.codes[right])
+                add_pair_lookup(total, table, batch.codes[left], batch.codes[right])
         if not numbers:
             return total
         inner = self._matrix[np.ix_(numbers, numbers)]

@@ -34,7 +34,7 @@ from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Scratch, kernels_for, mixed
+from labeldp.kernels import Scratch, mixed
 from labeldp.passes.accumulator import PassRequirements
 
 Floats = NDArray[np.float64]
@@ -287,16 +287,15 @@ class RowNormScan:
         self._has_rows = True
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
         error = self._form.rounding_error(self._reach)
-        kernels = kernels_for(self._every.rows)
         if len(self._reach) < _MANY_NUMBERS:
-            values = self._form(batch, kernels, self._scratch)
+            values = self._form(batch, self._scratch)
         else:
-            values = self._form(batch, kernels, self._scratch, rough=True)
+            values = self._form(batch, self._scratch, rough=True)
             if self._keep:
                 # Which rows are kept must not depend on how the table was cut into batches, but
                 # the last digits of a matrix product do: those that may be kept get others.
                 batch = batch.take(self._candidates(batch, values, 2 * error))
-                values = self._form(batch, kernels, self._scratch)
+                values = self._form(batch, self._scratch)
         self._update_maximum(batch, values, error)
         if self._keep:
             self._offer(batch, values)

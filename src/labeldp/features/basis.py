@@ -48,7 +48,7 @@ from labeldp.features.random_fourier import (
     is_increasing,
 )
 from labeldp.io_util import Check, check_fields, is_count, is_text, list_of, optional
-from labeldp.kernels import Kernels
+from labeldp.kernels import count_pairs
 from labeldp.passes.accumulator import PassRequirements, RunPass
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ class BasisCounter:
             names = [column.name for column in self._features.categorical]
             levels = dict(zip(names, rows.categories, strict=True))
             for (left, right), table in self.pairs.items():
-                Kernels.count_pairs(table, levels[left], levels[right])
+                count_pairs(table, levels[left], levels[right])
 
     def state(self) -> list[Counts]:
         return [*self.cells.values(), *self.pairs.values()]

@@ -31,7 +31,7 @@ from labeldp.errors import DataError
 from labeldp.features import notes as forms
 from labeldp.features.columns import DesignColumn
 from labeldp.io_util import Check, check_fields, is_flag, is_text, list_of
-from labeldp.kernels import Positions, positions
+from labeldp.kernels import Codes
 
 LevelCounts = Counter[str | None]
 Form = Callable[[str], str | None]
@@ -53,7 +53,7 @@ _NO_OF = {"yes": "no", "y": "n", "true": "false", "t": "f", "1": "0", "on": "off
 _OPPOSITES = _NO_OF | {no: yes for yes, no in _NO_OF.items()}
 
 
-def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
+def codes_of(array: pa.Array) -> tuple[pa.Array, Codes]:
     """Return a dictionary and, per row, the position in it; null is the position past the end."""
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
@@ -61,7 +61,9 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
     if indices.null_count:
         past = arrow_numbers(np.array([len(array.dictionary)], np.int32))[0]
         indices = pc.fill_null(indices.cast(pa.int32()), past)
-    return array.dictionary, positions(numpy_numbers(indices))
+    places = numpy_numbers(indices)
+    # NumPy neither counts nor indexes by unsigned integers of 64 bits.
+    return array.dictionary, places.view(np.int64) if places.dtype == np.uint64 else places
 
 
 def names_of(dictionary: pa.Array) -> list[str | None]:
@@ -208,9 +210,7 @@ class CategoricalColumn:
         ]
         return np.array(codes, dtype=np.int32)
 
-    def check_known(
-        self, dictionary: pa.Array, positions: Positions, codes: NDArray[np.int32]
-    ) -> None:
+    def check_known(self, dictionary: pa.Array, positions: Codes, codes: NDArray[np.int32]) -> None:
         """Refuse rows of unknown levels; a dictionary may hold some that no row has."""
         if codes.min(initial=0) >= 0:
             return

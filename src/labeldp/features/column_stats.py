@@ -22,7 +22,6 @@ from labeldp.data.columns import column_floats, floats_of, integer_ends
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of, names_of
 from labeldp.features.columns import NumericColumn
-from labeldp.kernels import Kernels, kernels_for
 from labeldp.passes.accumulator import PassRequirements
 
 _MOST_LEVELS = 1_000_000
@@ -87,7 +86,6 @@ class Levels:
 
     name: str
     limit: int = _MOST_LEVELS
-    table_rows: int = 0
     counts: Counter[str | None] = field(default_factory=Counter)
     too_many: bool = False
 
@@ -103,8 +101,7 @@ class Levels:
         if self.too_many:
             return
         dictionary, places = codes_of(array)
-        counts = np.zeros(len(dictionary) + 1, dtype=np.int64)
-        kernels_for(self.table_rows).count(counts, places)
+        counts = np.bincount(places, minlength=len(dictionary) + 1)
         used = np.flatnonzero(counts[:-1])
         names = names_of(dictionary.take(arrow_numbers(used)))
         for name, count in zip(names, counts[used].tolist(), strict=True):
@@ -136,7 +133,7 @@ class NumberSums:
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
         """Add one batch: sums over at most 2**20 rows of codes below 2**20 fit 64 bits."""
         values = np.empty(len(array))
-        self.column.write_codes(values, column_floats(array, self.column.name), Kernels())
+        self.column.write_codes(values, column_floats(array, self.column.name))
         codes = values[~np.isnan(values)].astype(np.int64)
         self.rows += len(codes)
         self.total += int(codes.sum())

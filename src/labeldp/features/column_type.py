@@ -86,11 +86,8 @@ def name_hints(name: str) -> set[Hint]:
     return {hint for hint, held in holds.items() if held}
 
 
-def type_statistics(columns: Sequence[Column], rows: int | None, format: str) -> ColumnStatistics:
-    """Return what to count of columns to find their types; of undecided ones values and levels.
-
-    `rows` is how many the table has, if that is known.
-    """
+def type_statistics(columns: Sequence[Column], format: str) -> ColumnStatistics:
+    """Return what to count of columns to find their types; of undecided ones values and levels."""
     statistics = ColumnStatistics(tuple(c.name for c in columns), format)
     for column in columns:
         name, hints = column.name, name_hints(column.name)
@@ -98,8 +95,7 @@ def type_statistics(columns: Sequence[Column], rows: int | None, format: str) ->
             maybe_id = column.undecided and not column.wanted
             statistics.extremes[name] = Extremes(name, maybe_id, maybe_id and "like an id" in hints)
         if column.kind == "categorical" or column.undecided:
-            # Where the number of rows is unknown (Spark), every worker would load numba.
-            statistics.levels[name] = Levels(name, table_rows=rows or 0)
+            statistics.levels[name] = Levels(name)
             if column.kind != "categorical":
                 hinted = "code" in hints or "like an id" in hints
                 statistics.levels[name].limit = MOST_CODES if hinted else FEW[-1]

@@ -28,7 +28,6 @@ from labeldp.io_util import (
     is_text,
     is_whole,
 )
-from labeldp.kernels import UNBOUNDED, Kernels
 
 LARGEST_CODE = 2**19
 """Codes of a fitted column span at most so many."""
@@ -143,25 +142,27 @@ class NumericColumn:
         indicator = DesignColumn(f"{self.name} is missing", owners)
         return (number, indicator) if self.indicator else (number,)
 
-    def encode(self, array: pa.Array, out: NDArray[np.float64], kernels: Kernels) -> None:
+    def encode(self, array: pa.Array, out: NDArray[np.float64]) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
         codes = out[:, 0]
-        finite = self.write_codes(codes, column_floats(array, self.name), kernels)
+        finite = self.write_codes(codes, column_floats(array, self.name))
         if self.indicator:
             out[:, 1] = 0.0 if finite else np.isnan(codes)
         if not finite:
             codes[np.isnan(codes)] = self.fill
 
-    def write_codes(
-        self, out: NDArray[np.float64], values: NDArray[np.float64], kernels: Kernels
-    ) -> bool:
+    def write_codes(self, out: NDArray[np.float64], values: NDArray[np.float64]) -> bool:
         """Write the codes of numbers, NaN for missing; return whether none is missing."""
         if self.log:
             values = signed_log(values)
-        # Confining codes is the same as confining the numbers: both rise together.
-        low, high = self.ends if self.winsorised else UNBOUNDED
-        factor = math.ldexp(1.0, -self.exponent)
-        return kernels.to_grid(out, values, factor, float(self.centre), float(low), float(high))
+        with np.errstate(over="ignore"):  # where there are ends, infinity is moved to one
+            np.multiply(values, math.ldexp(1.0, -self.exponent), out=out)
+        np.rint(out, out=out)
+        if self.winsorised:
+            # Confining codes is the same as confining the numbers: both rise together.
+            np.clip(out, *map(float, self.ends), out=out)
+        out -= float(self.centre)
+        return bool(np.isfinite(out).all())
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; flags that are not set are left out."""

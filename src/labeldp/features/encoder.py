@@ -30,7 +30,7 @@ from labeldp.arrow_util import (
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of
-from labeldp.kernels import Codes, Kernels, Scratch, code_kind
+from labeldp.kernels import Codes, Scratch, code_kind
 from labeldp.passes.accumulator import Labels, PassRequirements
 
 if TYPE_CHECKING:
@@ -192,9 +192,9 @@ Rows: TypeAlias = pa.RecordBatch | Packed
 class Encoder:
     """Encodes batch after batch, for one thread: the rows it returns last until the next batch."""
 
-    def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
+    def __init__(self, features: FeatureMap) -> None:
         self._features, self._joint_codes = features, features.joint_codes
-        self._kernels, self._scratch = kernels or Kernels(), Scratch()
+        self._scratch = Scratch()
         # Of every category its last dictionary, the levels of that, and what they add to codes.
         self._dictionaries: dict[int, tuple[pa.Array, NDArray[np.int32], Codes]] = {}
 
@@ -220,7 +220,7 @@ class Encoder:
                     out[:, 1] = missing
                     out[missing, 0] = column.fill
             else:
-                column.encode(values, out, self._kernels)
+                column.encode(values, out)
             by_name[column.name] = out[:, 0]
             at += len(column.design_columns)
         if features.derived:
@@ -242,7 +242,7 @@ class Encoder:
             numbers.append(array)
             if array.nbytes < _CODE_BYTES * len(array) and not column.log:
                 continue
-            column.encode(array, scratch, self._kernels)
+            column.encode(array, scratch)
             codes = scratch[:, 0]
             # Rows that were not fitted may have codes that four bytes do not hold.
             if max(-codes.min(initial=0.0), codes.max(initial=0.0)) < -_MISSING_CODE:
@@ -275,9 +275,9 @@ class Encoder:
                 if array.null_count or levels[:-1].min(initial=0) < 0:
                     column.check_known(dictionary, places, levels[places])
                 if member == members[0]:
-                    self._kernels.lookup(code, table, places)
+                    table.take(places, out=code, mode="clip")  # other modes copy `code` first
                 else:
-                    self._kernels.add_lookup(code, table, places)
+                    code += table.take(places)
             codes.append(code)
         return tuple(codes)
 

@@ -30,7 +30,6 @@ from labeldp.features.categories import CategoricalColumn, codes_of, names_of
 from labeldp.features.columns import DesignColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
 from labeldp.io_util import Check, check_fields, is_count, is_flag, is_text, list_of, optional
-from labeldp.kernels import kernels_for
 
 Unknown = Literal["base", "missing", "error"]
 """An unknown level counts as the one without a column of its own, as missing, or is refused."""
@@ -215,8 +214,8 @@ class FeatureMap:
         return self.numeric, self.categorical
 
     def encoder(self) -> Encoder:
-        """Return an encoder for one thread, with the kernels that suit the number of rows."""
-        return Encoder(self, kernels_for(self.rows))
+        """Return an encoder for one thread."""
+        return Encoder(self)
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""

@@ -142,7 +142,7 @@ def fit_features(
     ]
     check_breadth(len(columns))
     rows, notes = source.total_rows, list[str]()
-    statistics = type_statistics(columns, rows, source.reader.format)
+    statistics = type_statistics(columns, source.reader.format)
     # How deep tails must be known depends on the number of rows, which a CSV file does not tell.
     if rows is not None:
         numbers = {column.name: rows for column in columns if column.kind != "categorical"}
