@@ -20,7 +20,7 @@ from labeldp.errors import DataError, InputError
 from labeldp.exact import person_norms as persons
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.person_norms import PersonNorms, PersonScan, largest_person_norms
+from labeldp.exact.person_norms import PersonNorms, PersonScan
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
@@ -40,10 +40,7 @@ def of(data: pa.Table, batch_rows: int = 700) -> Source:
 
 
 def found(rows: Source, features: FeatureMap, weights: Weights | None = None) -> PersonNorms:
-    engine = LocalEngine(2)
-    return largest_person_norms(
-        PersonScan(features, weights), lambda each: engine.run_pass("persons", rows, each)
-    )
+    return LocalEngine(2).run_pass("persons", rows, PersonScan(features, weights))
 
 
 def prepared(rows: Source, **options: Any) -> tuple[FeatureMap, Weights]:
@@ -88,54 +85,30 @@ def test_the_largest_sums_are_found(kind: str) -> None:
     assert found(rows, features) == PersonNorms(0.0, seen.rows)
 
 
-@pytest.mark.parametrize("room", [1, 7, 60, 400])
-def test_little_room_takes_more_passes_and_gives_the_same(
-    room: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("waiting", [1, 50, 700])
+def test_the_sums_do_not_depend_on_when_rows_are_sorted(
+    waiting: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = with_ids(IDS)
     features, weights = prepared(of(data))
     whole = found(of(data), features, weights)
-    monkeypatch.setattr(persons, "_ROOM", room)
-    monkeypatch.setattr(persons, "_WAITING", 50)
-    monkeypatch.setattr(persons, "_PASSES", 10_000)
+    monkeypatch.setattr(persons, "_WAITING", waiting)
     for batch_rows in (100, 5000):
         assert found(of(data, batch_rows), features, weights) == whole
 
 
-def test_every_moment_is_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped early, the bound is larger; with few first bits all collide, and count as one."""
-    data = with_ids(IDS)
-    features, weights = prepared(of(data))
-    whole = found(of(data), features, weights)
-    monkeypatch.setattr(persons, "_ROOM", 20)
-    monkeypatch.setattr(persons, "_BUCKET_BITS", 4)
-    bounds = []
-    for passes in (0, 3, 8):
-        monkeypatch.setattr(persons, "_PASSES", passes)
-        bounds.append(found(of(data), features, weights))
-        assert bounds[-1].length >= whole.length
-        assert bounds[-1].rows >= whole.rows
-    assert bounds[0].rows > 5 * whole.rows
-
-
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With as many persons as rows, the accumulator and its state do not grow with them."""
-    monkeypatch.setattr(persons, "_ROOM", 256)
+def test_no_more_rows_wait_than_there_are_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory follows the number of persons, and every row is sorted a bounded number of times."""
     monkeypatch.setattr(persons, "_WAITING", 512)
-    data = with_ids(np.arange(ROWS))
+    data = with_ids(np.arange(ROWS) % 700)
     features, _ = prepared(of(data))
     accumulator = PersonScan(features)
-    encode, held = Encoder(features), 0
+    encode = Encoder(features)
     for _ in range(3):
         for batch in of(data, 256).feature_batches():
             accumulator.add(encode(batch))
-            held = max(
-                held,
-                sum(len(marks) for marks, _ in accumulator._waiting) + len(accumulator._hashes),
-            )
-    marks = accumulator.state()[-2]
-    assert len(marks) <= 256
-    assert held <= 256 + 512 + 256
+            assert sum(len(some) for some, _ in accumulator._waiting) <= 700
+            assert len(accumulator._hashes) <= 700
 
 
 def test_persons_who_share_a_mark_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +170,7 @@ def test_an_id_that_two_files_spell_in_two_ways_is_one_person(tmp_path: Path) ->
     (tmp_path / "b.csv").write_text("\n".join([lines[0], *spelt]) + "\n")
     both = scan(tmp_path, label="label", label_range=RANGE, person="id")
     features, _ = prepared(both)
-    look = LocalEngine(1).run_pass
-    assert largest_person_norms(PersonScan(features), lambda each: look("p", both, each)).rows == 4
+    assert found(both, features).rows == 4
 
 
 def test_ids_go_nowhere() -> None:
@@ -208,17 +180,6 @@ def test_ids_go_nowhere() -> None:
     assert batch.schema.names == [*rows.names, PERSON_COLUMN]
     assert not set(batch[PERSON_COLUMN].to_pylist()) & set(IDS.tolist())
     assert batch.num_rows == len(next(rows.labels(rows.label_check())))
-
-
-def test_other_persons_in_a_later_pass_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persons, "_ROOM", 10)
-    first, later = of(with_ids(IDS)), of(with_ids(IDS[::-1].copy()))
-    features, weights = prepared(first)
-    tables, engine = iter([first, later, later]), LocalEngine()
-    with pytest.raises(DataError, match="persons of the rows changed"):
-        largest_person_norms(
-            PersonScan(features, weights), lambda each: engine.run_pass("p", next(tables), each)
-        )
 
 
 def test_a_row_outside_the_feature_map_has_no_bound() -> None:
@@ -266,8 +227,7 @@ def test_what_cancels_in_a_length_is_allowed_for() -> None:
         accumulator.add(rows.take(slice(place, place + 1)))
         whole.merge(accumulator.state())
         square = sum(sum(map(mul, row, map(int, codes))) ** 2 for row in exact(weights.matrix))
-        longest = largest_person_norms(whole, pytest.fail, whole.result())
-        assert square <= Fraction(longest.length) ** 2
+        assert square <= Fraction(whole.result().length) ** 2
 
 
 def exact(matrix: np.ndarray) -> list[list[Fraction]]:

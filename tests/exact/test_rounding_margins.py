@@ -27,7 +27,7 @@ from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.person_norms import PersonScan, PersonSums, largest_person_norms
+from labeldp.exact.person_norms import PersonScan
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import RowNorms, TopK, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
@@ -646,13 +646,15 @@ def test_rows_too_long_or_beyond_the_map_are_not_counted(
 
 
 def test_the_longest_person_is_not_made_shorter_by_rounding() -> None:
-    """3 units of ⅓ or so each: at least their product, and next to nothing more."""
-    third = 1 / 3
-    seen = PersonSums(np.array([3, 5]), np.zeros((4, 2), np.int64), 4, third)
-    nothing: Any = None
-    found = largest_person_norms(nothing, lambda _: pytest.fail("all is known"), seen)
-    assert Fraction(found.length) >= 3 * Fraction(third) * (1 + Fraction(1, 2**51))
-    assert Fraction(found.length) <= 3 * Fraction(third) * (1 + Fraction(1, 2**48))
+    """At least the sum of the units, and next to nothing more."""
+    units = 2**61 - 1  # as a double it is rounded
+    features, weights = SimpleNamespace(rows=10), Weights((0,), np.ones((1, 1)))
+    scan: Any = PersonScan(features, weights)  # type: ignore[arg-type]
+    sums = np.array([[units // 2 + 1, 2], [units // 2, 1], [7, 5]])
+    scan.merge((8, False, np.array([4, 4, 9], np.uint64), sums))
+    found, truth = scan.result(), Fraction(units, 2**40)
+    assert truth * (1 + Fraction(1, 2**51)) <= Fraction(found.length)
+    assert Fraction(found.length) <= truth * (1 + Fraction(1, 2**48))
     assert found.rows == 5
 
 

@@ -228,12 +228,12 @@ def test_a_person_has_a_row(made: Plan, tmp_path: Path) -> None:
     assert "`rows` must be at least 1" in found
 
 
-def test_threads_batches_and_room_change_nothing(
+def test_threads_batches_and_sorting_change_nothing(
     made: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = with_ids(table(ROWS))
-    for threads, batch_rows, room in ((3, 50, 1 << 18), (2, 65536, 9)):
-        monkeypatch.setattr(persons, "_ROOM", room)
+    for threads, batch_rows, waiting in ((3, 50, 1 << 18), (2, 65536, 9)):
+        monkeypatch.setattr(persons, "_WAITING", waiting)
         rows = source_of(data, batch_rows=batch_rows)
         engine = LocalEngine(threads)
         again = plan(rows, 1.0, 1e-5, mechanism=SHAPED, noise="gaussian", engine=engine)

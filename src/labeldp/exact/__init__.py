@@ -7,7 +7,7 @@
     quadratic_form.py  QuadraticForm                         public   xᵀMx with a rounding bound
     leverage.py        LeverageScan                          public   the largest leverage
     row_norms.py       Weights, RowNormScan                  public   max ‖C x_i‖ (shaped-flag)
-    person_norms.py    PersonScan, largest_person_norms      public   max Σ‖C x_i‖ of a person
+    person_norms.py    PersonScan                            public   max Σ‖C x_i‖ of a person
     stacked.py         StackedBags; BagFits                  both     many small bags at once
 
 Sums are integers, so they are the same bytes for any batch size, file layout or thread count, and

@@ -139,6 +139,10 @@ class Weights:
         upper = norms + 2 * (self.rank + 4) * ROUNDOFF * sizes
         return float(upper.max(initial=0.0)) ** 2 * (1 + 8 * ROUNDOFF)
 
+    def squared_norms(self, features: FeatureMap) -> QuadraticForm:
+        """Return x ↦ ‖C x‖² for encoded rows."""
+        return QuadraticForm(features, self.kept, self.matrix, gram_of_triangle(self.matrix))
+
     def noise_root(self, cholesky: VerifiedCholesky) -> Floats:
         """Return K = (C·L)⁻¹, so that K·Kᵀ is the noise covariance S of this C up to rounding."""
         from scipy.linalg.lapack import dtrtri
@@ -263,8 +267,7 @@ class RowNormScan:
 
     @cached_property
     def _form(self) -> QuadraticForm:
-        root = self._weights.matrix
-        return QuadraticForm(self._every, self._weights.kept, root, gram_of_triangle(root))
+        return self._weights.squared_norms(self._every)
 
     @property
     def requirements(self) -> PassRequirements:

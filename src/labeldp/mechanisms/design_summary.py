@@ -17,7 +17,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import Leverage, LeverageScan
-from labeldp.exact.person_norms import PersonScan, PersonSums, largest_person_norms
+from labeldp.exact.person_norms import PersonScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
@@ -170,20 +170,11 @@ def feature_bound(features: FeatureMap) -> float:
     return math.sqrt(square) * (1 + 1e-12)
 
 
-def most_rows(
-    features: FeatureMap, source: Source, engine: Engine, first: PersonSums | None = None
-) -> Person | None:
-    """Return whose rows are covered together, and at most how many they are: public.
-
-    `first` is what a `PersonScan` saw in a pass that was made for other reasons too.
-    """
+def most_rows(features: FeatureMap, source: Source, engine: Engine) -> Person | None:
+    """Return whose rows are covered together, and at most how many they are: public."""
     if source.person is None:
         return None
-    scan = PersonScan(features)
-    largest = largest_person_norms(
-        scan, lambda each: engine.run_pass("persons", source, each), first
-    )
-    return Person(source.person, largest.rows)
+    return Person(source.person, engine.run_pass("persons", source, PersonScan(features)).rows)
 
 
 def private_residual_ms(design: DesignSummary, source: Source, engine: Engine) -> float:

@@ -34,7 +34,7 @@ from labeldp.exact.cholesky import LARGE, ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.person_norms import PersonScan, largest_person_norms
+from labeldp.exact.person_norms import PersonScan
 from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.base import (
@@ -374,8 +374,7 @@ class ShapedFlag(Mechanism):
         """Return L for one row, or for all rows of a person (step 3)."""
         if source.person is None:
             return shape.length, None
-        scan = PersonScan(features, shape.weights)
-        largest = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each))
+        largest = engine.run_pass("persons", source, PersonScan(features, shape.weights))
         return round_length_up(largest.length), Person(source.person, largest.rows)
 
     def _price(
@@ -692,7 +691,7 @@ def run_pass_with_lengths(
     """Return sums over all rows, and where the rows exceed what `claim.length` says (step 7).
 
     ‖C x_i‖ is measured in the very pass that sums the rows: the guarantee rests on no earlier
-    pass, which may have seen another table. Only many persons take further passes.
+    pass, which may have seen another table.
     """
     run_pass: Any = engine.run_pass
     says = "the certificate says {:.6g} at most"
@@ -702,9 +701,7 @@ def run_pass_with_lengths(
             return results, None
         norm = math.sqrt(norms.maximum)
         return results, f"a row's weights have the norm {norm:.6g}, {says.format(claim.length)}"
-    scan = PersonScan(features, weights)
-    *results, persons = run_pass("sums and norms", source, *sums, scan)
-    largest = largest_person_norms(scan, lambda each: run_pass("persons", source, each), persons)
+    *results, largest = run_pass("sums and norms", source, *sums, PersonScan(features, weights))
     problem = None
     if largest.rows > claim.person.rows:
         problem = f"a person has {largest.rows} rows, {says.format(claim.person.rows)}"

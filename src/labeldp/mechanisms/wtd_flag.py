@@ -36,7 +36,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.person_norms import PersonScan, PersonSums
+from labeldp.exact.person_norms import PersonScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import residual_floor as floors
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
@@ -331,16 +331,17 @@ class WtdFlag(Mechanism):
         # Step 4: labels enter. Only sums of them are kept. Persons are counted in the very pass
         # that sums labels: another might see other rows.
         sums = GramAccumulator(features), LabelCrossProducts(features, labels)
-        persons = None
+        person_rows = 1
         if source.person is None:
             gram, moments = engine.run_pass("label sums", source, *sums)
         else:
             scan = PersonScan(features)
             gram, moments, persons = engine.run_pass("label sums", source, *sums, scan)
+            person_rows = persons.rows
         # Step 5
         plan.check_feature_sums(gram.digest())
         factor = plan.factor_of(gram)
-        if any(self._differences(claim, features, factor, source, engine, persons)):
+        if any(self._differences(claim, features, factor, source, engine, person_rows)):
             raise PlanError(OTHER_FEATURES)
         # Step 6. From here on labels matter, through σ² and β̂ alone.
         residual = ExactLeastSquares(factor, moments)
@@ -375,7 +376,7 @@ class WtdFlag(Mechanism):
         factor: VerifiedCholesky,
         source: Source,
         engine: Engine,
-        persons: PersonSums | None = None,
+        person_rows: int,
     ) -> Iterator[str]:
         """Say in what a table differs from the facts that the claim rests on (step 5).
 
@@ -390,9 +391,8 @@ class WtdFlag(Mechanism):
             yield f"the largest leverage is {largest:.6g}, the certificate says {claimed}"
         if not inflation_for(factor.error_bound) <= facts.inflation:
             yield "the certificate's inflation is too small for these features"
-        person = most_rows(features, source, engine, persons)
-        if person is not None and person.rows > claim.protected:
-            yield f"a person has {person.rows} rows, the certificate says {claim.protected} at most"
+        if person_rows > claim.protected:
+            yield f"a person has {person_rows} rows, the certificate says {claim.protected} at most"
 
     # ---- reading a release
 
@@ -426,7 +426,9 @@ class WtdFlag(Mechanism):
         if factor.kept != features.kept_columns:
             yield "the released columns are not independent in the table"
             return
-        yield from self._differences(claim, features, factor, source, engine)
+        person = most_rows(features, source, engine)
+        person_rows = 1 if person is None else person.rows
+        yield from self._differences(claim, features, factor, source, engine, person_rows)
         yield from check_design(release, factor)
 
     # ---- labeldp account
