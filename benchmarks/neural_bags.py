@@ -17,6 +17,7 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import NetworkOptions
@@ -30,15 +31,18 @@ def make_bags(count: int) -> WeightedBags:
     rng = np.random.default_rng(0)
     rows = count * ROWS_PER_BAG
     weights = rng.standard_normal(rows, dtype=np.float32)
-    offsets = np.arange(0, rows + 1, ROWS_PER_BAG)
+    firsts = np.cumsum((0, *SIZES[:-1]))
+    levels = np.column_stack([rng.integers(0, size, rows) for size in SIZES]) + firsts
+    places = np.broadcast_to(np.arange(NUMBERS) + sum(SIZES), (rows, NUMBERS))
+    columns = np.hstack([levels, places])
+    values = np.ones(columns.shape, dtype=np.float32)
+    values[:, len(SIZES) :] = rng.standard_normal((rows, NUMBERS), dtype=np.float32)
+    ends = np.arange(rows + 1) * columns.shape[1]
     return WeightedBags(
-        categories=np.column_stack([rng.integers(0, size, rows) for size in SIZES]).astype("i4"),
-        numbers=rng.standard_normal((rows, NUMBERS), dtype=np.float32),
+        inputs=csr_array((values.ravel(), columns.ravel(), ends)),
         weights=weights,
-        offsets=offsets,
-        labels=rng.normal(scale=np.sqrt(ROWS_PER_BAG), size=count),
-        category_sizes=SIZES,
-        constants=np.add.reduceat(weights.astype(np.float64), offsets[:-1]),
+        offsets=np.arange(0, rows + 1, ROWS_PER_BAG),
+        labels=rng.normal(size=count),
     )
 
 
@@ -54,13 +58,10 @@ def ours(bags: WeightedBags) -> float:
         batch_rows=BATCH_ROWS,
         patience=3,
         validation_fraction=0.0,
-        max_norm=None,
-        scale_labels=True,
         seed=0,
-        threads=1,
     )
     start = time.process_time()
-    train(bags, bags.units(), options, lambda _: None)
+    train(bags, options, lambda _: None)
     return bags.rows / (time.process_time() - start)
 
 
@@ -68,11 +69,9 @@ def plain(bags: WeightedBags) -> float:
     """The same for the obvious loop; building the dense matrix is not counted."""
     import torch
 
-    levels = torch.from_numpy(bags.categories + np.cumsum((0, *SIZES[:-1]))).long()
-    dense = torch.zeros(bags.rows, sum(SIZES) + NUMBERS).scatter_(1, levels, 1.0)
-    dense[:, sum(SIZES) :] = torch.from_numpy(bags.numbers)
+    dense = torch.from_numpy(bags.inputs.toarray())
     weights = torch.from_numpy(bags.weights)
-    labels = torch.tensor(bags.labels / np.sqrt(ROWS_PER_BAG), dtype=torch.float32)
+    labels = torch.tensor(bags.labels, dtype=torch.float32)
     network = torch.nn.Sequential(
         torch.nn.Linear(dense.shape[1], HIDDEN[0]),
         torch.nn.ReLU(),

@@ -25,7 +25,7 @@ from labeldp.errors import InputError, MissingExtraError
 from labeldp.features.fit import fit_features
 from labeldp.learners.api import BagRegressor, LinearRegressor
 from labeldp.learners.bags import WeightedBags, standardise_labels
-from labeldp.learners.layers import Layers
+from labeldp.learners.layers import input_columns, network_outputs
 from labeldp.learners.models import NetworkOptions, seal_of
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
@@ -103,17 +103,10 @@ def test_a_network_learns_from_bags_what_a_line_cannot(release: Release) -> None
 
 
 def test_a_linear_network_is_least_squares(release: Release) -> None:
-    """On aggregates and on single rows."""
-    table = pay_table()
-    sums = draw_release(table, 400, 3)
-    model, exact = BagRegressor(**EXACT | {"epochs": 300}).fit(sums), LinearRegressor().fit(sums)
-    close = 2e-3 * np.std(exact.predict(table))
-    np.testing.assert_allclose(model.predict(table), exact.predict(table), atol=close)
-    assert model.row_norm_ is None
     some, labels = TABLE.slice(0, 800), LABELS[:800]
-    bags = WeightedBags.from_rows(release.features, release.features.batches(some), labels)
-    X = release.features.design(some)
-    expected = LinearRegression(fit_intercept=False).fit(X, labels).predict(X)
+    X = release.features.design(some)[:, input_columns(release.features)]
+    bags = WeightedBags.of_rows(X, labels, release.features)
+    expected = LinearRegression().fit(X, labels).predict(X)
     np.testing.assert_allclose(BagRegressor(**EXACT).fit(bags).predict(some), expected, atol=0.02)
 
 
@@ -195,14 +188,14 @@ def test_networks_are_stopped_by_the_parts_of_the_others_and_have_mean_0(
     from labeldp.learners.training import train
 
     std = np.full(400, 0.5)
-    bags, _ = standardise_labels(noisy_bags(400, 2, 6, std), std, RANGE)
-    options = NetworkOptions(hidden=hidden, epochs=9, learning_rate=0.05, folds=4)
-    networks = train(bags, bags.units(scaled=False), options, lambda _: None, in_parts=True)
+    bags, *_ = standardise_labels(noisy_bags(400, 2, 6, std), std, RANGE)
+    options = NetworkOptions(hidden=hidden, epochs=9, learning_rate=0.1)
+    networks = train(bags, options, lambda _: None, in_parts=True)
     assert sorted(np.concatenate([each.held_out for each in networks])) == list(range(400))
     losses = np.array([each.validation_losses for each in networks])
     for place, each in enumerate(networks):
         assert each.best_epoch == np.argmin(np.delete(losses, place, axis=0).sum(axis=0))
-        values = Layers((), each.matrices).of_numbers(bags.numbers.astype(float))
+        values = network_outputs(each.matrices, bags.inputs.toarray().astype(float))
         assert np.mean(values) == pytest.approx(0, abs=1e-6)
         sums = np.add.reduceat(bags.weights * values, bags.offsets[:-1])
         np.testing.assert_allclose(each.outputs, sums[each.held_out], atol=1e-5)
@@ -291,14 +284,11 @@ def test_what_cannot_be_fitted_is_refused(release: Release) -> None:
     for options, data, message in (
         ({}, (wrong, SOURCE), "finite"),
         ({}, (sums,), r"f\(Σ w x\) is not Σ w f\(x\)"),
-        ({"hidden": (), "shrink": True}, (sums,), "not aggregates"),
-        ({"max_norm": 2.0, "shrink": True}, (release, SOURCE), "averages networks"),
-        ({"scale_labels": False, "shrink": True}, (release, SOURCE), "averages networks"),
-        ({"validation_fraction": 0.0, "shrink": True}, (release, SOURCE), "averages networks"),
+        ({"validation_fraction": 0.0, "shrink": True}, (release, SOURCE), "holds labels back"),
     ):
         with pytest.raises(InputError, match=message):
             BagRegressor(**options).fit(*data)
-    one = BagRegressor(**FAST | {"epochs": 1, "shrink": None, "max_norm": 2.0})
+    one = BagRegressor(**FAST | {"epochs": 1, "shrink": None, "validation_fraction": 0.0})
     assert one.fit(release, SOURCE).share_ is None
 
 
@@ -306,23 +296,40 @@ def test_wrong_parameters() -> None:
     for change in (
         {"hidden": (0,)}, {"hidden": (1.5,)}, {"hidden": 3}, {"epochs": 0}, {"learning_rate": 0.0},
         {"learning_rate": "fast"}, {"final_rate": -1.0}, {"batch_rows": 0}, {"patience": 0},
-        {"validation_fraction": 1.0}, {"validation_fraction": -0.1}, {"max_norm": 0.0},
-        {"folds": 1}, {"seed": -1}, {"seed": 2**63}, {"seed": None}, {"threads": 0},
+        {"validation_fraction": 1.0}, {"validation_fraction": -0.1},
+        {"seed": -1}, {"seed": 2**63}, {"seed": None},
     ):  # fmt: skip
         model = BagRegressor(**change)  # the constructor only stores
         with pytest.raises(InputError, match=next(iter(change))):
             model.fit(np.zeros((4, 2)), np.arange(4.0))
 
 
-def test_bags_without_a_feature_map_cannot_meet_raw_rows(tmp_path: Path) -> None:
+def test_bags_without_a_feature_map_meet_arrays(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    numbers = WeightedBags.from_arrays(rng.normal(size=(30, 2)), rng.normal(size=30))
-    assert BagRegressor(**FAST).fit(numbers).predict(np.zeros((4, 2))).shape == (4,)
-    codes = rng.integers(0, 3, (30, 1)).astype(np.int32)
-    model = BagRegressor(**FAST).fit(replace(numbers, categories=codes, category_sizes=(3,)))
-    for use in (lambda: model.predict(np.zeros((4, 2))), lambda: model.save(tmp_path / "m")):
-        with pytest.raises(InputError, match="no feature map"):
-            use()
+    model = BagRegressor(**FAST).fit(
+        WeightedBags.of_rows(rng.normal(size=(30, 2)), rng.normal(size=30))
+    )
+    expected = model.predict(np.zeros((4, 2)))
+    assert expected.shape == (4,)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(
+        BagRegressor.load(tmp_path / "m").predict(np.zeros((4, 2))), expected
+    )
+
+
+def test_a_file_of_an_earlier_version_with_inputs_as_in_the_design(
+    fitted: BagRegressor, tmp_path: Path
+) -> None:
+    """They stood there without the constant; now levels come before numbers."""
+    path, features = tmp_path / "model", fitted.features_
+    fitted.save(path)
+    first, kept = fitted.layers_[0], len(features.names) - 1
+    earlier = np.empty_like(first)
+    earlier[kept] = first[kept]
+    earlier[input_columns(features) - 1] = first[:kept]
+    rewrite(path, {"input": "design"}, {"layer_0": earlier})
+    rows = TABLE.slice(0, 50)
+    np.testing.assert_array_equal(BagRegressor.load(path).predict(rows), fitted.predict(rows))
 
 
 # --- without torch ---
@@ -375,17 +382,15 @@ WIDE = np.zeros((17, 2), dtype=np.float32)
     ("change", "arrays"),
     [
         ({"format": "labeldp.linear-regressor"}, {}), ({"format": "absent"}, {}),
-        ({"version": 2}, {}), ({"input": "dense"}, {}), ({"input": "columns"}, {}),
-        ({"input": "design"}, {}), ({"shift": None}, {}), ({"scale": 0.0}, {}), ({"layers": 1}, {}),
-        ({"layers": 3}, {}), ({"layers": "2"}, {}), ({"category_sizes": [2]}, {}),
-        ({"category_sizes": None}, {}), ({"parameters": None}, {}),
+        ({"version": 2}, {}), ({"shift": None}, {}), ({"scale": 0.0}, {}), ({"layers": 1}, {}),
+        ({"layers": 3}, {}), ({"layers": "2"}, {}), ({"layers": 0}, {}), ({"parameters": None}, {}),
         ({"features": None}, {}), ({"features": {}}, {}),
         ({"spread": "absent"}, {}), ({}, {"layer_1": WIDE}),
         ({}, {"layer_1": WIDE[:, :1] + np.nan}),
         ({}, {"layer_1": np.zeros((17, 1))}), ({}, {"layer_1": np.zeros(17, dtype=np.float32)}),
         ({}, {"header": np.zeros(5, dtype=np.uint8)}),
     ],
-    ids=range(22),
+    ids=range(18),
 )  # fmt: skip
 def test_load_refuses_damage(
     fitted: BagRegressor, tmp_path: Path, change: dict[str, Any], arrays: dict[str, Any]

@@ -18,6 +18,7 @@ from labeldp import DataError, InputError, LinearRegressor, Plan, Release, Relea
 from labeldp.data.source import Source
 from labeldp.learners import normal_equations
 from labeldp.learners.bags import WeightedBags
+from labeldp.learners.layers import input_columns
 from labeldp.learners.normal_equations import row_equations
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import CASES, EVERY, small_plan
@@ -133,7 +134,8 @@ def test_every_row_is_a_bag_of_weight_one() -> None:
         assert (bags.bags, bags.rows) == (ROWS, ROWS)
         assert np.array_equal(bags.labels, release.labels)
         assert set(bags.weights) == {1.0}
-        scores = bags.numbers[:, list(release.features.columns).index("score")]
+        place = list(input_columns(release.features)).index(release.features.names.index("score"))
+        scores = bags.inputs.toarray()[:, place]
         order = np.argsort(table(ROWS)["score"].to_numpy(), kind="stable")
         assert (np.diff(scores[order]) >= 0).all()
 

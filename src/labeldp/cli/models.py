@@ -166,14 +166,9 @@ def _fit_network(
 
     if len(releases) > 1:
         raise InputError("several releases are for --model linear; give one")
-    for name in ("penalty", "lasso", "columns"):
+    for name in ("penalty", "lasso", "max_norm", "columns"):
         if learning[name]:
             raise InputError(f"`{name}` is for --model linear; leave it out")
-    if releases[0].aggregates_features:
-        raise InputError(
-            "a network cannot be learnt from aggregated features; fit --model linear, or "
-            "release with --mechanism sampled-noisy-wtd-lag"
-        )
     options = make_options(NetworkOptions, learning).checked_options()
     return fit_release(releases[0], rows, options, progress)
 

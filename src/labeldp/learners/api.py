@@ -275,8 +275,6 @@ class BagRegressor(_Estimator, NetworkOptions):
 
     `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release, or from the
     rows of a noisy-rows release; rows are read from the source, whose labels are not.
-    `fit(release)` takes a release of aggregated features, for a linear model only: Σ w f(x) cannot
-    be had from Σ w x otherwise. (There `LinearRegressor` solves the same problem exactly.)
     `predict` and `score` then take raw rows.
     `fit(bags)` takes any `WeightedBags`, such as the instance-level baseline of single rows.
     `fit(X, y)` takes plain rows, standardised column by column, as any scikit-learn regressor.
@@ -296,32 +294,23 @@ class BagRegressor(_Estimator, NetworkOptions):
     patience, validation_fraction :
         Stop when the loss on this part of the bags, never trained on, has not fallen for so many
         epochs, and return the best network. At fraction 0 all the epochs are run.
-    max_norm : float or None
-        Bound K on the Frobenius norm of every layer [W | b] of g, kept by projection after every
-        step: the paper's class F_NN(K, l0). With scaled labels the bound is on g, so f lies in the
-        class stretched by `scale_` and moved by `shift_`.
-    scale_labels : bool
-        False leaves labels as they are: f = g. The class is then literally the paper's, and labels
-        far from the scale of 1 are learnt slowly.
-    shrink, folds : bool or None, int
+    shrink : bool or None
         On labels whose noise is known (of sampled-noisy-wtd-LAg, of noisy rows): weigh each by
-        what it tells, hold the weights of the network back by the noise, train `folds` networks,
+        what it tells, hold the weights of the network back by the noise, train five networks,
         each without a part of the labels, and predict that share of their mean which the labels
         support that each has not seen: the constant, if they support none. None does so on a
-        release unless `max_norm`, `scale_labels` or `validation_fraction=0` asks for one network;
-        False trains one, with equal weights.
+        release unless `validation_fraction` is 0; False trains one network, with equal weights.
     clip : bool
         Clip predictions to the label range of the release, which is public.
-    seed, threads : int, int or None
-        The same seed and threads give the same network on the same machine. None is one thread:
-        the steps are short, and gain little from more. Nothing global is seeded or left changed.
+    seed : int
+        The same seed gives the same network on the same machine. Nothing global is seeded.
     progress : callable or None
         `progress(task, total)` opens a bar; one step an epoch.
 
     Attributes
     ----------
-    layers_, shift_, scale_ : Layers, float, float
-        The matrices of g, and how it becomes f.
+    layers_, shift_, scale_ : tuple of ndarray, float, float
+        The matrices of g, each with the bias as its last row, and how it becomes f.
     losses_, validation_losses_ : list of float
         Per epoch, in squared label units per row: residual sum of squares over Σ w². Of several
         networks the mean.
@@ -330,13 +319,10 @@ class BagRegressor(_Estimator, NetworkOptions):
     share_, quality_ : float or None, Quality or None
         If shrunk: how much of the networks is predicted, and by labels held back how much better
         than the constant that is (`gain`, `r2`).
-    row_norm_ : float or None
-        Largest norm of an encoded training row; None after a fit on aggregates.
     label_range_, features_ : public range of the labels, feature map; None after plain rows
     options_ : the parameters that were fitted with
-    input_, centre_, spread_, feature_names_ :
-        How rows become inputs of the network; an array is (X − centre_) / spread_.
-    n_features_in_, feature_names_in_ :
+    centre_, spread_ : an array enters the network as (X − centre_) / spread_
+    feature_names_, n_features_in_, feature_names_in_ :
         As in `LinearRegressor`: design columns after a release.
     """
 

@@ -14,29 +14,30 @@ All of it is post-processing of a release. torch is imported only to train.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import block_diag
 
 from labeldp.data.source import Source, take_rows
 from labeldp.errors import InputError, MissingExtraError
-from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.layers import Codes, Layers, Matrix, RowEncoder, without_constant
+from labeldp.learners.layers import Matrix, input_columns
 from labeldp.learners.linear import refuse_contradictions
-from labeldp.learners.models import NetworkModel, NetworkOptions, Quality
+from labeldp.learners.models import NETWORKS, NetworkModel, NetworkOptions, Quality
 from labeldp.learners.normal_equations import bag_members
 from labeldp.passes.engine import Progress, quiet
 from labeldp.release.files import WANTS_TABLE, labelled_rows
 from labeldp.release.label_model import BagLabels, RowLabels
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from labeldp.learners.training import TrainedNetwork
     from labeldp.release.files import Release
 
@@ -51,64 +52,32 @@ _DOUBT = 3.0
 """Deviations. Of releases that say next to nothing about a hundredth goes beyond."""
 
 
-@dataclass(frozen=True)
-class LabelUnits:
-    """The affine map between labels and what a network is trained on: f = shift + scale · g.
-
-    Aggregation is linear, so Σ w f = shift · Σ w + scale · Σ w g: subtracting from each bag label
-    what the shift contributes, and dividing by the scale, loses nothing at any label scale.
-    """
-
-    shift: float
-    scale: float
-    energy: float
-    """Σ w² over all rows: what one unit of variance per row adds up to, all bags together."""
-
-
 @dataclass(frozen=True, eq=False)
 class WeightedBags:
-    """Bag j holds the rows offsets[j] to offsets[j+1] and one label, Σ weight · (row's label).
+    """Bag j holds the rows offsets[j] to offsets[j+1] and one label, Σ weight · (row's label)."""
 
-    Category codes count from 0 in each column; −1 is a level without a column of its own. If
-    `aggregated`, a bag is a single pseudo-row of summed features, fit for a linear model alone.
-    """
-
-    categories: Codes = field(repr=False)
-    numbers: Matrix = field(repr=False)
+    inputs: sparse.csr_array = field(repr=False)
+    """A line of float32 for each row, without a constant: most are levels of categories."""
     weights: NDArray[np.float32] = field(repr=False)
     offsets: NDArray[np.int64] = field(repr=False)
     labels: Array = field(repr=False)
-    category_sizes: tuple[int, ...]
-    constants: Array = field(repr=False)
-    """What the function 1 contributes to each bag: Σ w, or the aggregated constant column."""
-    aggregated: bool = False
     features: FeatureMap | None = field(default=None, repr=False)
-    """How raw rows become these; None if they were never raw."""
+    """How raw rows become these (`input_columns` of the design); None if they were never raw."""
 
     def __post_init__(self) -> None:
         rows, bags = len(self.weights), len(self.labels)
         if bags == 0:
             raise InputError("there is no bag; nothing can be learnt")
-        shapes = {
-            "weights": (rows,),
-            "categories": (rows, len(self.category_sizes)),
-            "numbers": (rows, *self.numbers.shape[1:2]),
-            "labels": (bags,),
-            "offsets": (bags + 1,),
-            "constants": (bags,),
-        }
-        for name, shape in shapes.items():
-            values = getattr(self, name)
-            if values.shape != shape:
-                raise InputError(f"{name} has shape {values.shape} where {shape} was expected")
+        numbers = {"inputs": self.inputs.data, "weights": self.weights, "labels": self.labels}
+        for name, values in numbers.items():
             if not np.isfinite(values).all():
                 raise InputError(f"{name} holds values that are not finite")
-        if self.offsets[0] != 0 or self.offsets[-1] != rows or np.any(self.lengths < 1):
-            raise InputError("offsets must rise from 0 to the number of rows: no bag is empty")
-        for index, size in enumerate(self.category_sizes):
-            codes = self.categories[:, index]
-            if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= size:
-                raise InputError(f"categories, column {index}: codes must be −1 to {size - 1}")
+        ends = [*self.offsets[:1], *self.offsets[-1:], self.inputs.shape[0]]
+        if len(self.offsets) != bags + 1 or ends != [0, rows, rows] or np.any(self.lengths < 1):
+            raise InputError(
+                "offsets must rise from 0 to the number of inputs and weights, one more than "
+                "labels: no bag is empty"
+            )
 
     @property
     def rows(self) -> int:
@@ -125,33 +94,30 @@ class WeightedBags:
         """Rows of each bag."""
         return np.diff(self.offsets)
 
-    @property
-    def row_norm(self) -> float | None:
-        """The largest Euclidean norm of an encoded row; unknown once rows are aggregated."""
-        if self.aggregated:
-            return None
-        ones = np.count_nonzero(self.categories >= 0, axis=1)
-        squares = np.einsum("ij,ij->i", self.numbers, self.numbers, dtype=np.float64)
-        return math.sqrt(float(np.max(ones + squares)))
+    @cached_property
+    def constants(self) -> Array:
+        """What the function 1 contributes to each bag: Σ w."""
+        return np.add.reduceat(self.weights.astype(np.float64), self.offsets[:-1])
 
-    def units(self, *, scaled: bool = True) -> LabelUnits:
-        """Return the best constant as shift, and the root mean square it leaves per row as scale.
+    @cached_property
+    def energies(self) -> Array:
+        """Σ w² of each bag: what one unit of variance per row adds up to."""
+        squares = np.square(self.weights, dtype=np.float64)
+        return np.asarray(np.add.reduceat(squares, self.offsets[:-1]))
 
-        A label Σ w y over k rows has standard deviation about σ_y √k; energy accounts for the k.
-        """
-        energy = float(np.sum(np.square(self.weights, dtype=np.float64)))
-        if self.aggregated and self.numbers.size:
-            energy = float(np.sum(np.mean(np.square(self.numbers, dtype=np.float64), axis=1)))
-        energy = energy or 1.0
-        if not scaled:
-            return LabelUnits(0.0, 1.0, energy)
-        # A power of two is exact, and keeps squares of very large or small labels in range.
-        unit = math.ldexp(1.0, math.frexp(float(np.max(np.abs(self.labels))))[1])
-        labels, constants = self.labels / unit, self.constants
-        square = float(constants @ constants)
-        shift = float(constants @ labels) / square if square > 0 else 0.0
-        scale = math.sqrt(float(np.sum((labels - shift * constants) ** 2)) / energy)
-        return LabelUnits(shift * unit, (scale or 1.0) * unit, energy)
+    @cached_property
+    def energy_per_bag(self) -> float:
+        """The mean of `energies`."""
+        return float(np.mean(self.energies)) or 1.0
+
+    @classmethod
+    def of_rows(
+        cls, inputs: Any, labels: Array, features: FeatureMap | None = None
+    ) -> WeightedBags:
+        """Return every row of a matrix as a bag of weight 1."""
+        design = sparse.csr_array(inputs, dtype=np.float32)
+        rows = design.shape[0]
+        return cls(design, np.ones(rows, np.float32), np.arange(rows + 1), labels, features)
 
     @classmethod
     def from_release(cls, release: Release, source: Source | None) -> WeightedBags:
@@ -159,82 +125,31 @@ class WeightedBags:
 
         Labels of the source are not read.
         """
-        labels, features = release.label_model, release.features
-        if isinstance(labels, RowLabels):
-            batches = (batch for batch, _ in labelled_rows(release, source))
-            return cls.from_rows(features, batches, release.labels)
-        if isinstance(labels, BagLabels):
-            if source is None:
-                raise InputError(WANTS_TABLE)
-            return cls.from_source(features, source, labels.bags, release.labels)
-        design, constant = release.design, features.constant
-        return replace(
-            cls.from_arrays(without_constant(design, features), release.labels),
-            constants=np.zeros(len(design)) if constant is None else design[:, constant].copy(),
-            aggregated=True,
-            features=features,
-        )
-
-    @classmethod
-    def from_arrays(cls, numbers: ArrayLike, labels: ArrayLike) -> WeightedBags:
-        """Return every row of a numeric array as a bag of weight 1, with columns as they are."""
-        values = np.asarray(numbers, dtype=np.float32)
-        if values.ndim != 2:
-            raise InputError(f"numbers must have two dimensions, not {values.ndim}")
-        rows = len(values)
-        return cls(
-            np.empty((rows, 0), dtype=np.int32),
-            values,
-            np.ones(rows, dtype=np.float32),
-            np.arange(rows + 1),
-            np.asarray(labels, dtype=np.float64),
-            (),
-            np.ones(rows),
-        )
-
-    @classmethod
-    def from_rows(
-        cls, features: FeatureMap, batches: Iterable[pa.RecordBatch], labels: ArrayLike
-    ) -> WeightedBags:
-        """Return every row of batches of raw columns as a bag of weight 1."""
-        encode, encoder = Encoder(features), RowEncoder(features)
-        parts = [encoder.rows(encode(batch)) for batch in batches]
-        if not parts:
-            raise InputError("there is no row; nothing can be learnt")
-        codes, numbers = (np.concatenate(each) for each in zip(*parts, strict=True))
-        bags, sizes = cls.from_arrays(numbers, labels), encoder.sizes
-        return replace(bags, categories=codes, category_sizes=sizes, features=features)
-
-    @classmethod
-    def from_source(
-        cls, features: FeatureMap, source: Source, bag_table: pa.Table, labels: ArrayLike
-    ) -> WeightedBags:
-        """Return bags whose rows are taken from the source in one pass; its labels are not read.
-
-        The table has the columns bag, row and weight. Only rows that stand in a bag are kept.
-        """
-        t = np.asarray(labels, dtype=np.float64)
-        bag, row, weight = bag_members(bag_table, len(t))
+        model, features, labels = release.label_model, release.features, release.labels
+        if isinstance(model, RowLabels):
+            parts = [_inputs(features, batch) for batch, _ in labelled_rows(release, source)]
+            return cls.of_rows(sparse.vstack(parts, format="csr"), labels, features)
+        if not isinstance(model, BagLabels):
+            raise InputError(
+                "a network cannot be learnt from aggregated features, because f(Σ w x) is not "
+                "Σ w f(x); fit a linear model, or release with the mechanism "
+                "sampled-noisy-wtd-lag or noisy-rows"
+            )
+        if source is None:
+            raise InputError(WANTS_TABLE)
+        bag, row, weight = bag_members(model.bags, len(labels))
         order = np.argsort(bag, kind="stable")
-        weights = weight[order].astype(np.float32)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(bag, minlength=len(t)))])
         wanted, places = np.unique(row[order], return_inverse=True)
-        encoder = RowEncoder(features)
-        codes = np.empty((len(wanted), len(encoder.sizes)), dtype=np.int32)
-        numbers = np.empty((len(wanted), len(encoder.numbers)), dtype=np.float32)
-        batches = source.feature_batches(features.columns)
-        for part, batch in take_rows(batches, wanted, features.rows):
-            codes[part], numbers[part] = encoder.rows(features.encode(batch))
-        return cls(
-            codes[places],
-            numbers[places],
-            weights,
-            offsets,
-            t,
-            encoder.sizes,
-            np.add.reduceat(weights.astype(np.float64), offsets[:-1]),
-            features=features,
-        )
+        batches = take_rows(source.feature_batches(features.columns), wanted, features.rows)
+        inputs = sparse.vstack([_inputs(features, batch) for _, batch in batches], format="csr")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(bag, minlength=len(labels)))])
+        return cls(inputs[places], weight[order].astype(np.float32), offsets, labels, features)
+
+
+def _inputs(features: FeatureMap, batch: pa.RecordBatch) -> sparse.csr_array:
+    """Return the inputs of a network for the rows of a batch."""
+    design = features.integers(features.encode(batch)) * features.kept_scales
+    return sparse.csr_array(design[:, input_columns(features)].astype(np.float32))
 
 
 # --- fitting ---
@@ -248,18 +163,16 @@ def fit_release(
 ) -> NetworkModel:
     """Return the fit of the bags of a release, whose rows the source holds.
 
-    Where every row has a label, it is a bag. Aggregated features teach a linear network only.
-    Networks on labels whose noise is known are averaged and shrunk, unless options say no.
+    Where every row has a label, it is a bag. The noise of labels is known, so that networks are
+    averaged and shrunk, unless options say no.
     """
     with refuse_contradictions():
         bags = WeightedBags.from_release(release, source)
         low, high = release.certificate["label_range"]
         label_range = float(low), float(high)
-    if bags.aggregated and options.shrink:
-        raise InputError("`shrink=True` needs rows or bags of rows, not aggregates; leave it out")
     averages = options.shrink
     if averages is None:
-        averages = not (bags.aggregated or options.wants_one_network or bags.bags < 2)
+        averages = options.validation_fraction > 0 and bags.bags > 1
     if averages:
         model = _fit_average(bags, release.noise, label_range, options, progress)
     else:
@@ -277,7 +190,7 @@ def fit_rows(
     """Return the fit of plain rows, standardised column by column."""
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread <= 1e-12 * np.abs(centre)] = 1.0  # constant, but for rounding
-    bags = WeightedBags.from_arrays((rows - centre) / spread, labels)
+    bags = WeightedBags.of_rows((rows - centre) / spread, labels)
     model = fit_bags(bags, options, progress)
     return replace(model, centre=centre.tolist(), spread=spread.tolist(), feature_names=names)
 
@@ -285,21 +198,22 @@ def fit_rows(
 def fit_bags(
     bags: WeightedBags, options: NetworkOptions, progress: Progress | None = None
 ) -> NetworkModel:
-    """Return one network, fitted to any bags."""
-    if bags.aggregated and options.hidden:
-        raise InputError(
-            "a network with hidden layers cannot be fitted on aggregated features, because "
-            "f(Σ w x) is not Σ w f(x): set hidden=(), or use a release that keeps the rows of "
-            "its bags (sampled-noisy-wtd-lag)"
-        )
-    units = bags.units(scaled=options.scale_labels)
-    networks = _train(bags, units, options, progress)
-    return _model(bags, options, networks[0].matrices, networks, units)
+    """Return one network, fitted to any bags with equal weights.
+
+    It learns labels less the best constant, in units of the root mean square which that leaves per
+    row. Aggregation is linear, Σ w f = shift·Σ w + scale·Σ w g, so nothing is lost at any scale.
+    """
+    constants = bags.constants
+    square = float(constants @ constants)
+    shift = float(constants @ bags.labels) / square if square > 0 else 0.0
+    misses = bags.labels - shift * constants
+    scale = math.sqrt(float(misses @ misses) / (bags.energy_per_bag * bags.bags)) or 1.0
+    networks = _train(replace(bags, labels=misses / scale), options, progress)
+    return _model(bags, options, networks[0].matrices, networks, shift, scale)
 
 
 def _train(
     bags: WeightedBags,
-    units: LabelUnits,
     options: NetworkOptions,
     progress: Progress | None,
     *,
@@ -312,9 +226,9 @@ def _train(
         if (error.name or "").partition(".")[0] != "torch":
             raise
         raise MissingExtraError("the neural learner", "torch") from None
-    epochs = options.epochs * (options.folds if in_parts else 1)
+    epochs = options.epochs * (NETWORKS if in_parts else 1)
     with (progress or quiet)("epochs", epochs) as advance:
-        return training.train(bags, units, options, advance, in_parts=in_parts)
+        return training.train(bags, options, advance, in_parts=in_parts)
 
 
 def _model(
@@ -322,23 +236,22 @@ def _model(
     options: NetworkOptions,
     matrices: tuple[Matrix, ...],
     networks: Sequence[TrainedNetwork],
-    units: LabelUnits,
+    shift: float,
+    scale: float,
 ) -> NetworkModel:
-    """Return the model of these matrices; losses are means over the networks."""
+    """Return the model f = shift + scale·g of these matrices; losses are means over networks."""
     losses = zip(*(network.losses for network in networks), strict=True)
     validation = zip(*(network.validation_losses for network in networks), strict=True)
-    was_array, width = bags.features is None and not bags.category_sizes, bags.numbers.shape[1]
+    was_array, width = bags.features is None, bags.inputs.shape[1]
     return NetworkModel(
         options=options,
-        layers=Layers(bags.category_sizes, matrices),
+        layers=matrices,
         features=bags.features,
-        input="columns" if was_array else "design" if bags.aggregated else "codes",
-        shift=units.shift,
-        scale=units.scale,
-        losses=[units.scale**2 * float(np.mean(epoch)) for epoch in losses],
-        validation_losses=[units.scale**2 * float(np.mean(epoch)) for epoch in validation],
+        shift=shift,
+        scale=scale,
+        losses=[scale**2 * float(np.mean(epoch)) for epoch in losses],
+        validation_losses=[scale**2 * float(np.mean(epoch)) for epoch in validation],
         best_epoch=max(network.best_epoch for network in networks),
-        row_norm=bags.row_norm,
         centre=[0.0] * width if was_array else None,
         spread=[1.0] * width if was_array else None,
         feature_names=None if bags.features is None else bags.features.names,
@@ -359,22 +272,24 @@ def _fit_average(
 
     All labels together judge, each the network that neither learnt from it nor stopped by it.
     """
-    standard, units = standardise_labels(bags, std, label_range)
-    networks = _train(standard, standard.units(scaled=False), options, progress, in_parts=True)
+    standard, shift, scale = standardise_labels(bags, std, label_range)
+    networks = _train(standard, options, progress, in_parts=True)
     held_out = np.concatenate([network.held_out for network in networks])
     outputs = np.concatenate([network.outputs for network in networks])
     share, gain, gain_error = score_held_out(standard.labels[held_out], outputs)
     matrices = average_networks([network.matrices for network in networks], share)
     # Per row: as a share of the labels' variance, and in squared label units.
-    r2, r2_error, variance = gain / units.energy, gain_error / units.energy, units.scale**2
+    energy = standard.energy_per_bag * standard.bags
+    r2, r2_error, variance = gain / energy, gain_error / energy, scale**2
     quality = Quality(variance * r2, variance * r2_error, r2, r2_error)
-    return replace(_model(bags, options, matrices, networks, units), share=share, quality=quality)
+    model = _model(bags, options, matrices, networks, shift, scale)
+    return replace(model, share=share, quality=quality)
 
 
 def standardise_labels(
     bags: WeightedBags, std: Array, label_range: tuple[float, float]
-) -> tuple[WeightedBags, LabelUnits]:
-    """Return bags for g in which every label counts for what it tells, and how f follows from g.
+) -> tuple[WeightedBags, float, float]:
+    """Return bags in which every label counts for what it tells, and shift and scale to f from g.
 
     Bag j has the label t_j = Σ w f(x) + residuals + noise. With noise of deviation s_j, which is
     public, and a residual variance v per row, its variance is s_j² + v·Σw². Divided by its root,
@@ -382,36 +297,34 @@ def standardise_labels(
     sampled-noisy-wtd-LAg differ by a factor of a thousand. The shift is the best constant, the
     scale the deviation √v of single labels about it.
     """
-    squares = np.square(bags.weights, dtype=np.float64)
-    energy = np.asarray(np.add.reduceat(squares, bags.offsets[:-1]))  # Σw² of each bag
+    constants, energies = bags.constants, bags.energies
     # The range is the prior: labels spread evenly have the middle as mean and Δ²/12 as variance.
     # Few noisy labels move neither far from there.
     low, high = label_range
     middle, prior = (low + high) / 2, (high - low) ** 2 / 12
     least, most = _LEAST_VARIANCE * (high - low) ** 2, (high - low) ** 2 / 4
-    about_middle = bags.labels - middle * bags.constants
+    about_middle = bags.labels - middle * constants
     shift, variance = middle, prior
     for _ in range(_ROUNDS):
-        precision = 1 / (std**2 + variance * energy)
-        weights = precision * bags.constants
-        mean_precision = float(weights @ bags.constants)
+        precision = 1 / (std**2 + variance * energies)
+        weights = precision * constants
+        mean_precision = float(weights @ constants)
         shift = middle + float(weights @ about_middle) / (mean_precision + 1 / prior)
-        above = (bags.labels - shift * bags.constants) ** 2 - std**2
-        information = float(np.sum((precision * energy) ** 2))  # E above = variance·energy
-        moment = float((precision**2 * energy) @ above) / information
+        above = (bags.labels - shift * constants) ** 2 - std**2
+        information = float(np.sum((precision * energies) ** 2))  # E above = variance·energies
+        moment = float((precision**2 * energies) @ above) / information
         variance = (moment * information / _SCATTER + 1 / prior) / (
             information / _SCATTER + 1 / prior**2
         )
         variance = float(np.clip(variance, least, most))
-    scale, spread = math.sqrt(variance), np.sqrt(std**2 + variance * energy)
+    scale, spread = math.sqrt(variance), np.sqrt(std**2 + variance * energies)
     row_weights = bags.weights * (scale / np.repeat(spread, bags.lengths))
     standardised = replace(
         bags,
         weights=row_weights.astype(np.float32),
-        labels=(bags.labels - shift * bags.constants) / spread,
-        constants=bags.constants * scale / spread,
+        labels=(bags.labels - shift * constants) / spread,
     )
-    return standardised, LabelUnits(shift, scale, standardised.units(scaled=False).energy)
+    return standardised, shift, scale
 
 
 def score_held_out(labels: Array, outputs: Array) -> tuple[float, float, float]:

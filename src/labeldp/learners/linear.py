@@ -342,26 +342,26 @@ def _effects(
         privacy = total = None
         if privacy_root is not None:
             errors = np.linalg.norm(part @ privacy_root, axis=1)
-            privacy = tuple(errors.tolist())
+            privacy = errors.tolist()
             if sampling_root is not None:
                 sampling = np.linalg.norm(part @ sampling_root, axis=1)
-                total = tuple(np.hypot(errors, sampling).tolist())
-        predictions = tuple((part @ rule.coefficients).tolist())
+                total = np.hypot(errors, sampling).tolist()
+        predictions = (part @ rule.coefficients).tolist()
         effects.append(Effect(name, shown, predictions, privacy, total))
     return tuple(effects)
 
 
 def _effect_rows(
     features: FeatureMap, equations: NoisyNormalEquations
-) -> tuple[dict[str, tuple[Any, ...]], pa.Table]:
+) -> tuple[dict[str, list[Any]], pa.Table]:
     """Return the values shown of each column, and the raw rows that hold them in this order."""
     typical: dict[str, Any] = {}
     grids: dict[str, list[Any]] = {}
-    shown: dict[str, tuple[Any, ...]] = {}
+    shown: dict[str, list[Any]] = {}
     for number in features.numeric:  # evenly spaced in what enters the design
         values = np.linspace(*number.entering_range, POINTS).tolist()
         grids[number.name] = [_raw_value(number, value) for value in values]
-        shown[number.name] = tuple(grids[number.name])
+        shown[number.name] = grids[number.name]
         typical[number.name] = _raw_value(number, number.imputed)
     shares = None  # XᵀX has the sum of rows in the row of the constant
     if equations.constant is not None and equations.rows is not None:
@@ -377,7 +377,7 @@ def _effect_rows(
             typical[category.name] = levels[int(np.argmax(own[: len(levels)]))]
         grids[category.name] = list(levels[:MAX_LEVELS])
         if levels:
-            shown[category.name] = tuple(category.labels[: len(levels[:MAX_LEVELS])])
+            shown[category.name] = list(category.labels[: len(grids[category.name])])
     count, start, arrays = sum(map(len, grids.values())), 0, {}
     for name, values in grids.items():
         entries = [typical[name]] * count

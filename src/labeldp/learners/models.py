@@ -19,9 +19,10 @@ import math
 import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from itertools import pairwise
 from os import PathLike
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +43,17 @@ from labeldp.errors import (
     to_str_tuple,
 )
 from labeldp.features.feature_map import FeatureMap
-from labeldp.io_util import json_digest, new_path, parse_json, path_problem
-from labeldp.learners.layers import Layers, RowEncoder, row_products, without_constant
+from labeldp.io_util import json_digest, new_path, parse_json, read_bytes
+from labeldp.learners.layers import Matrix, input_columns, network_outputs, row_products
+from labeldp.mechanisms.options import checked, option
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
-Penalty = float | Literal["auto"]
+OptionsT = TypeVar("OptionsT", "LinearOptions", "NetworkOptions")
 
 VERSION = 1
+NETWORKS = 5
+"""So many are averaged, each trained without its part of the labels."""
 MAX_RISK = 0.05
 """Largest probability of being worse than a constant at which predictions count as useful."""
 _DAMAGE = (
@@ -87,11 +91,11 @@ class Effect:
     """Predictions along one column, and their standard errors where they are known."""
 
     column: str
-    values: tuple[Any, ...]
+    values: list[Any]
     """Numbers, or levels of a category as they are shown."""
-    predictions: tuple[float, ...]
-    privacy_errors: tuple[float, ...] | None = None
-    total_errors: tuple[float, ...] | None = None
+    predictions: list[float]
+    privacy_errors: list[float] | None = None
+    total_errors: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -144,39 +148,57 @@ class Quality:
 # --- options ---
 
 
+_count = checked(to_int, partial(at_least, 1))
+_positive = checked(to_float, positive)
+
+
+def _penalty(name: str, value: Any) -> float | Literal["auto"]:
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    at_least(0, **{name: value})
+    return float(value)
+
+
+def _layer_widths(name: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, str) or not np.iterable(value):
+        raise InputError(f"`{name}` must be a list of whole numbers, not {describe_value(value)}")
+    return tuple(_count(name, width) for width in value)
+
+
+def plain_options(options: Any, kind: type[OptionsT]) -> OptionsT:
+    """Return options as plain values, which JSON can hold; refuse what makes no sense."""
+    values = {each.name: getattr(options, each.name) for each in fields(kind)}
+    for each in fields(kind):
+        if values[each.name] is not None or each.default is not None:
+            values[each.name] = each.metadata["converter"](each.name, values[each.name])
+    return kind(**values)
+
+
 @dataclass
 class LinearOptions:
     """The parameters of `LinearRegressor`, which explains them."""
 
-    penalty: Penalty = 0.0
-    lasso: Penalty = 0.0
-    max_norm: float | None = None
-    columns: tuple[str, ...] | None = None
-    fit_intercept: bool = True
-    confidence: float = 0.95
-    shrink: bool | None = None
-    clip: bool = True
+    penalty: float | Literal["auto"] = option(_penalty, 0.0)
+    lasso: float | Literal["auto"] = option(_penalty, 0.0)
+    max_norm: float | None = option(_positive)
+    columns: tuple[str, ...] | None = option(to_str_tuple)
+    fit_intercept: bool = option(to_bool, True)
+    confidence: float = option(checked(to_float, partial(in_range, 0, 1)), 0.95)
+    shrink: bool | None = option(to_bool)
+    clip: bool = option(to_bool, True)
 
     def checked_options(self) -> LinearOptions:
-        """Return the options as plain values, which JSON can hold; refuse what makes no sense."""
-        in_range(0, 1, confidence=self.confidence)
-        options = LinearOptions(
-            penalty=_to_penalty("penalty", self.penalty),
-            lasso=_to_penalty("lasso", self.lasso),
-            max_norm=_to_max_norm(self.max_norm),
-            columns=None if self.columns is None else to_str_tuple("columns", self.columns),
-            fit_intercept=to_bool("fit_intercept", self.fit_intercept),
-            confidence=float(self.confidence),
-            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
-            clip=to_bool("clip", self.clip),
-        )
-        limits = (options.penalty != 0) + (options.lasso != 0) + (options.max_norm is not None)
-        if options.shrink and limits:
-            raise InputError(
-                "`shrink=True` chooses its own penalty; leave `penalty`, `lasso` and `max_norm` out"
-            )
-        if limits > 1:
-            raise InputError("set one of `penalty`, `lasso` and `max_norm`, not both")
+        """Return the options as plain values; refuse what makes no sense."""
+        options = plain_options(self, LinearOptions)
+        rules = {
+            "penalty": options.penalty != 0,
+            "lasso": options.lasso != 0,
+            "max_norm": options.max_norm is not None,
+            "shrink=True": options.shrink is True,
+        }
+        chosen = [f"`{name}`" for name, is_set in rules.items() if is_set]
+        if len(chosen) > 1:
+            raise InputError(f"{' and '.join(chosen)} exclude each other; set one of them")
         return options
 
 
@@ -184,80 +206,25 @@ class LinearOptions:
 class NetworkOptions:
     """The parameters of `BagRegressor` that training reads, which explains them."""
 
-    hidden: tuple[int, ...] = (128, 64)
-    epochs: int = 200
-    learning_rate: float = 1e-3
-    final_rate: float = 1e-6
-    batch_rows: int = 8192
-    patience: int = 3
-    validation_fraction: float = 0.1
-    max_norm: float | None = None
-    scale_labels: bool = True
-    shrink: bool | None = None
-    folds: int = 5
-    clip: bool = True
-    seed: int = 0
-    threads: int | None = None
+    hidden: tuple[int, ...] = option(_layer_widths, (128, 64))
+    epochs: int = option(_count, 200)
+    learning_rate: float = option(_positive, 1e-3)
+    final_rate: float = option(_positive, 1e-6)
+    batch_rows: int = option(_count, 8192)
+    patience: int = option(_count, 3)
+    validation_fraction: float = option(checked(to_float, share), 0.1)
+    shrink: bool | None = option(to_bool)
+    clip: bool = option(to_bool, True)
+    seed: int = option(checked(to_int, partial(at_least, 0)), 0)
 
     def checked_options(self) -> NetworkOptions:
-        """Return the options as plain values, which JSON can hold; refuse what makes no sense."""
-        if isinstance(self.hidden, str) or not np.iterable(self.hidden):
-            raise InputError(
-                f"`hidden` must be a list of whole numbers, not {describe_value(self.hidden)}"
-            )
-        positive(learning_rate=self.learning_rate, final_rate=self.final_rate)
-        share(validation_fraction=self.validation_fraction)
-        options = NetworkOptions(
-            hidden=tuple(_to_count("hidden", width) for width in self.hidden),
-            epochs=_to_count("epochs", self.epochs),
-            learning_rate=float(self.learning_rate),
-            final_rate=float(self.final_rate),
-            batch_rows=_to_count("batch_rows", self.batch_rows),
-            patience=_to_count("patience", self.patience),
-            validation_fraction=float(self.validation_fraction),
-            max_norm=_to_max_norm(self.max_norm),
-            scale_labels=to_bool("scale_labels", self.scale_labels),
-            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
-            folds=_to_count("folds", self.folds, least=2),
-            clip=to_bool("clip", self.clip),
-            seed=_to_count("seed", self.seed, least=0),
-            threads=None if self.threads is None else _to_count("threads", self.threads),
-        )
+        """Return the options as plain values; refuse what makes no sense."""
+        options = plain_options(self, NetworkOptions)
+        if options.shrink and options.validation_fraction == 0:
+            raise InputError("`shrink=True` holds labels back; leave `validation_fraction=0` out")
         if options.seed >= 2**63:
             raise InputError(f"`seed` must be below 2**63, not {options.seed}")
-        if options.shrink and options.wants_one_network:
-            raise InputError(
-                "`shrink=True` averages networks: leave `max_norm`, `scale_labels=False` and "
-                "`validation_fraction=0` out"
-            )
         return options
-
-    @property
-    def wants_one_network(self) -> bool:
-        """Whether an option is set that only a single network, as it was trained, can satisfy."""
-        return self.max_norm is not None or not self.scale_labels or self.validation_fraction == 0
-
-
-def _to_penalty(name: str, value: Any) -> Penalty:
-    if value == "auto":
-        return "auto"
-    if isinstance(value, str):
-        raise InputError(f"`{name}` must be a number or 'auto', not {describe_value(value)}")
-    at_least(0, **{name: value})
-    return float(value)
-
-
-def _to_max_norm(value: float | None) -> float | None:
-    if value is None:
-        return None
-    positive(max_norm=value)
-    return float(value)
-
-
-def _to_count(name: str, value: Any, least: int = 1) -> int:
-    count = to_int(name, value)
-    at_least(least, **{name: count})
-    return count
 
 
 # --- models ---
@@ -302,28 +269,20 @@ class LinearModel:
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LinearModel:
         """Return the model of a file; any damage is an exception."""
-        values = _common_values(cls, document)
-        if values["residual_ms"] is None:
-            values["residual_ms"] = math.nan
-        effects = []
-        for entry in values["effects"]:
-            lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
-            if len(set(map(len, lists.values()))) != 1:
-                raise ValueError("an effect has lists of different lengths")
-            effects.append(Effect(**entry | lists))
+        values = _common_values(cls, document, LinearOptions)
         values |= {
-            "options": LinearOptions(**document["parameters"]).checked_options(),
             "coef": np.array(values["coef"], dtype=np.float64),
             "intercept": to_float("intercept", values["intercept"]),
+            "residual_ms": math.nan if values["residual_ms"] is None else values["residual_ms"],
             "coefficients": tuple(Coefficient(**entry) for entry in values["coefficients"]),
             "releases": tuple(values["releases"]),
-            "effects": tuple(effects),
+            "effects": tuple(Effect(**entry) for entry in values["effects"]),
         }
         model = cls(**values)
-        names = model.feature_names
+        names, features = model.feature_names, model.features
         if model.coef.ndim != 1 or (names is not None and len(model.coef) != len(names)):
             raise ValueError("coef and feature_names differ in length")
-        if model.features is not None and model.features.names != names:
+        if features is not None and features.names != names:
             raise ValueError("features and feature_names differ")
         return model
 
@@ -335,16 +294,13 @@ class NetworkModel:
     FORMAT: ClassVar[str] = "labeldp.bag-regressor"
 
     options: NetworkOptions
-    layers: Layers
+    layers: tuple[Matrix, ...]
     features: FeatureMap | None
-    input: str
-    """How rows become inputs: "codes" or "design" of the feature map, or "columns" of an array."""
     shift: float
     scale: float
     losses: list[float]
     validation_losses: list[float]
     best_epoch: int
-    row_norm: float | None
     centre: list[float] | None
     spread: list[float] | None
     feature_names: tuple[str, ...] | None
@@ -355,7 +311,7 @@ class NetworkModel:
     @property
     def width(self) -> int:
         """Number of columns of an array, or of design columns of the feature map."""
-        return self.layers.numbers if self.feature_names is None else len(self.feature_names)
+        return len(self.centre or self.feature_names or ())
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
@@ -364,20 +320,11 @@ class NetworkModel:
 
     def predict(self, rows: Any) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
-        if self.input == "columns":
+        if self.features is None:
             inputs = (rows - np.array(self.centre)) / np.array(self.spread)
-            outputs = self.layers.of_numbers(inputs)
-        elif self.features is None:
-            raise InputError("the bags had no feature map, so raw rows cannot be encoded")
-        elif self.input == "design":
-            design = without_constant(self.features.design(rows), self.features)
-            outputs = self.layers.of_numbers(design)
         else:
-            encoder, parts = RowEncoder(self.features), [np.empty(0)]
-            for batch in self.features.batches(rows):
-                parts.append(self.layers.values(*encoder.rows(self.features.encode(batch))))
-            outputs = np.concatenate(parts)
-        return _clip(self.shift + self.scale * outputs, self)
+            inputs = self.features.design(rows)[:, input_columns(self.features)]
+        return _clip(self.shift + self.scale * network_outputs(self.layers, inputs), self)
 
     def describe(self, bags: int) -> str:
         """Return a line or two for people about a fit on so many bags."""
@@ -387,49 +334,37 @@ class NetworkModel:
         if not self.share:
             return f"{line}; labels held back show no gain over the constant, which is predicted"
         return (
-            f"{line}, {self.options.folds} times; {self.share:.0%} of their mean is predicted\n"
+            f"{line}, {NETWORKS} times; {self.share:.0%} of their mean is predicted\n"
             f"mean squared error below the constant's by {self.quality.gain:.4g} ± "
             f"{self.quality.gain_error:.2g}, by labels held back"
         )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one NumPy .npz."""
-        if self.input == "codes" and self.features is None:
-            raise InputError("the bags had no feature map, so the model could not be used again")
-        matrices = {f"layer_{index}": matrix for index, matrix in enumerate(self.layers.matrices)}
-        layers = {"category_sizes": list(self.layers.sizes), "layers": len(matrices)}
-        _write(path, self, layers, matrices)
+        matrices = {f"layer_{index}": matrix for index, matrix in enumerate(self.layers)}
+        _write(path, self, {"layers": len(matrices)}, matrices)
 
     @classmethod
     def from_document(cls, document: dict[str, Any], arrays: Arrays) -> NetworkModel:
         """Return the model of a file; any damage is an exception."""
-        values = _common_values(cls, document)
-        matrices = tuple(arrays[f"layer_{index}"] for index in range(values["layers"]))
-        values["options"] = NetworkOptions(**document["parameters"]).checked_options()
-        values["layers"] = Layers(tuple(document["category_sizes"]), matrices)
+        values = _common_values(cls, document, NetworkOptions)
+        features = values["features"]
+        first, *others = (arrays[f"layer_{index}"] for index in range(values["layers"]))
+        if document.get("input") == "design":  # of a version whose inputs stood as in the design
+            order = input_columns(features) - (features.constant is not None)
+            first = np.vstack([first[order], first[-1:]])
         positive(scale=values["scale"])
         finite(shift=values["shift"])
-        model = cls(**values)
-        features, sizes = model.features, tuple[int, ...]()
-        if model.input == "columns" and features is None:
-            numbers = len(model.centre or ())
-            names = (None,) * numbers if model.feature_names is None else model.feature_names
-            if not numbers == len(model.spread or ()) == len(names):
-                raise ValueError("the columns differ in number")
-        elif model.input == "design" and features is not None:
-            numbers = len(features.names) - (features.constant is not None)
-        elif model.input == "codes" and features is not None:
-            encoder = RowEncoder(features)
-            sizes, numbers = encoder.sizes, len(encoder.numbers)
-        else:
-            raise ValueError("input and features do not go together")
-        widths = [sum(sizes) + numbers, *(matrix.shape[1] for matrix in matrices)]
+        model = cls(**values | {"layers": (first, *others)})
+        inputs = model.width if features is None else len(input_columns(features))
+        widths = [inputs, *(matrix.shape[1] for matrix in model.layers)]
         shapes = [(before + 1, after) for before, after in pairwise(widths)]
-        fit_together = [each.shape for each in matrices] == shapes and widths[-1] == 1
-        if not fit_together or sizes != model.layers.sizes:
+        if [each.shape for each in model.layers] != shapes or widths[-1] != 1:
             raise ValueError("the layers do not fit together, or not the columns")
-        if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in matrices):
+        if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in model.layers):
             raise ValueError("a layer is not a matrix of finite float32")
+        if features is None and not model.width == len(model.spread or ()):
+            raise ValueError("the columns differ in number")
         return model
 
 
@@ -446,8 +381,13 @@ def _clip(predictions: Array, model: Model) -> Array:
 # --- files ---
 
 
-def _common_values(kind: type[Model], document: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a model but its options, those converted that both kinds have."""
+def _common_values(
+    kind: type[Model], document: dict[str, Any], options: type[OptionsT]
+) -> dict[str, Any]:
+    """Return the fields of a model, those converted that both kinds have.
+
+    Files of earlier versions have fields and parameters beside these, which are left out.
+    """
     values = {each.name: document[each.name] for each in fields(kind) if each.name != "options"}
     conversions: dict[str, Callable[[Any], Any]] = {
         "features": FeatureMap.from_json,
@@ -458,7 +398,9 @@ def _common_values(kind: type[Model], document: dict[str, Any]) -> dict[str, Any
     for name, convert in conversions.items():
         if values[name] is not None:
             values[name] = convert(values[name])
-    return values
+    parameters = document["parameters"]
+    known = {each.name: parameters[each.name] for each in fields(options)}
+    return values | {"options": options(**known).checked_options()}
 
 
 def seal_of(document: dict[str, Any], arrays: Arrays) -> str:
@@ -499,17 +441,10 @@ def _write(
 
 def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Model:
     """Return the model in a file, of this kind or of any; what is out of place is an InputError."""
-    place = to_path("path", path)
-    reason = path_problem(place)
-    try:
-        text = b"" if reason else place.read_bytes()
-    except OSError as error:
-        reason = f"{error.strerror}; name one that a fitted model was written to"
-    if reason:
-        raise InputError(f"cannot read a model from {path}: {reason}")
+    content = read_bytes(to_path("path", path), math.inf)
     formats = [each.FORMAT for each in (LinearModel, NetworkModel) if kind in (None, each)]
     try:
-        document, arrays = _parse(text)
+        document, arrays = _parse(content)
         if document["format"] not in formats:
             raise ValueError("another format")
     except _DAMAGE as error:

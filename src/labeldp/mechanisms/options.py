@@ -81,7 +81,7 @@ def column_names(texts: Iterable[str]) -> tuple[str, ...]:
 # ---- values
 
 
-def _checked(to_number: Converter, check: Callable[..., None]) -> Converter:
+def checked(to_number: Converter, check: Callable[..., None]) -> Converter:
     """Return a converter of numbers that `check(name=number)` does not refuse."""
 
     def converter(name: str, value: Any) -> Any:
@@ -92,10 +92,10 @@ def _checked(to_number: Converter, check: Callable[..., None]) -> Converter:
     return converter
 
 
-_count = _checked(to_int, partial(at_least, 1))
-_seed = _checked(to_int, partial(at_least, 0))
-_positive = _checked(to_float, positive)
-_leverage = _checked(to_float, partial(in_range, 0, 1))
+_count = checked(to_int, partial(at_least, 1))
+_seed = checked(to_int, partial(at_least, 0))
+_positive = checked(to_float, positive)
+_leverage = checked(to_float, partial(in_range, 0, 1))
 
 
 def _fraction(name: str, value: Any) -> float:
