@@ -578,7 +578,7 @@ def plan(
         remedy = f"did you mean `{close[0]}`?" if close else "leave it out"
         raise InputError(f"plan() has no argument `{name}`; {remedy}")
     if label is None and formula is not None and not isinstance(source, Source):
-        label = Formula.of(formula).label
+        label = Formula(formula).label
     source = as_source(source, label=label, label_range=label_range, **table)
     engine = engine or engine_for(source)
 

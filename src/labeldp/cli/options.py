@@ -384,7 +384,7 @@ def scan_table(
         source = plan.scan(open_data(data, engine, keywords), **keywords)
     else:
         if "label" not in keywords and formula is not None:
-            keywords["label"] = Formula.of(formula).label
+            keywords["label"] = Formula(formula).label
         if keywords.get("label") is None:
             raise InputError("the label column is missing; name it with --label")
         if "label_range" not in keywords:

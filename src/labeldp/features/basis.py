@@ -23,8 +23,8 @@ waves.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
-from labeldp.features import notes as forms
 from labeldp.features.columns import LARGEST_CODE, DesignColumn, NumericColumn
 from labeldp.features.random_fourier import (
     LEVELS,
@@ -231,7 +230,7 @@ class BasisSpec:
     """All pairs besides, as far as the columns allowed suffice."""
     columns: int = PAIR_COLUMNS
     """At most so many for all pairs together."""
-    own_knots: tuple[tuple[str, int], ...] = ()
+    own_knots: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, basis: str, interactions: Iterable[str], columns: int) -> BasisSpec:
@@ -291,9 +290,9 @@ def with_basis(
     pairs = tuple(dict.fromkeys([*requested, *every]))
     counts = run_pass("basis", source, BasisCounter(features, pairs))
 
-    splines, own_knots = list[LinearSpline](), dict(spec.own_knots)
+    splines = list[LinearSpline]()
     for name in counts.cells:
-        if number := own_knots.get(name, spec.knots):
+        if number := spec.own_knots.get(name, spec.knots):
             first, *inner, last = counts.quantile_codes(name, number + 1)
             # A hinge at the lowest number is a straight line, and one at the highest is nothing.
             knots = tuple(code for code in dict.fromkeys(inner) if first < code < last)
@@ -311,7 +310,12 @@ def with_basis(
             )
         else:
             left_out += 1
-    notes = [forms.PAIRS.format(left=left_out, most=spec.columns)] if left_out else []
+    notes = list[str]()
+    if left_out:
+        notes.append(
+            f"{left_out} pairs of columns are left out: {spec.columns} columns are allowed; raise "
+            f"`interaction_columns` for more"
+        )
 
     # Waves go through numbers that vary beyond a cell, and through categories.
     inputs, waves = list[Input](), list[RandomFourierFeatures]()

@@ -25,13 +25,12 @@ from typing import Any
 from labeldp.data.columns import MOST_COLUMNS, check_breadth
 from labeldp.data.source import Source
 from labeldp.errors import DataError, at_least, end_share
-from labeldp.features import notes as forms
 from labeldp.features.basis import LINEAR, PAIR_COLUMNS, BasisSpec, with_basis
 from labeldp.features.categories import CategoricalColumn, merge_levels
 from labeldp.features.column_stats import ColumnStatistics, Extremes, NumberSums, Tails
 from labeldp.features.column_type import infer_column_type, type_statistics
 from labeldp.features.columns import NumericColumn, entering
-from labeldp.features.feature_map import FeatureMap
+from labeldp.features.feature_map import LONGEST_NOTE, FeatureMap
 from labeldp.features.formula import Formula
 from labeldp.passes.accumulator import RunPass
 from labeldp.passes.engine import LocalEngine
@@ -122,7 +121,7 @@ def fit_features(
     if formula is None:
         spec = BasisSpec.of(basis, interactions, interaction_columns)
     else:
-        model = Formula.of(formula, source.names)
+        model = Formula(formula, source.names)
         source, intercept, log = model.select(source), model.intercept, model.log
         spec = BasisSpec(0, model.waves, model.pairs, False, interaction_columns, model.knots)
     run_pass = run_pass or LocalEngine(threads=1).run_pass
@@ -159,10 +158,16 @@ def fit_features(
             extremes[name] = stats.extremes[name]
         elif inferred.kind == "id":
             option = "numeric" if name in stats.extremes else "categorical"
-            notes.append(forms.LEFT_OUT.format(name=name, id=inferred.why, option=option))
+            notes.append(
+                f"{name}: {inferred.why}, taken for an id and left out; `{option}=['{name}']` to "
+                f"keep it"
+            )
         else:
             if column.undecided:
-                notes.append(forms.CODES.format(name=name, codes=inferred.why))
+                notes.append(
+                    f"{name}: {inferred.why}, treated as categorical; `numeric=['{name}']` to "
+                    f"change"
+                )
             counts = stats.levels[name]
             if counts.too_many:
                 raise DataError(
@@ -173,13 +178,14 @@ def fit_features(
             if category.size > 1:
                 categorical.append(category)
             else:
-                category_notes.append(forms.ONE_LEVEL.format(name=name))
+                category_notes.append(f"{name}: one level, dropped")
     tails = None if rows is None else stats.tails
     numeric = _fit_numbers(source, extremes, tails, options, notes, run_pass)
     if not numeric and not categorical:
         raise DataError("every feature column is constant or an id; name columns that vary")
     notes += category_notes
-    features = FeatureMap(stats.rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
+    short = tuple(note[:LONGEST_NOTE] for note in notes)
+    features = FeatureMap(stats.rows, intercept, tuple(numeric), tuple(categorical), short)
     formats = {n: form for n, form in source.column_formats.items() if n in features.columns}
     features = replace(features, column_formats=formats)
     features = with_basis(features, spec, source, run_pass, min_count)
@@ -206,12 +212,12 @@ def _fit_numbers(
     for name, each in extremes.items():
         indicator = options.indicators and each.missing > 0
         if each.numbers == 0:
-            notes.append(forms.EMPTY.format(name=name))
+            notes.append(f"{name}: every value is missing, dropped")
         # Without an intercept a constant column other than 0 carries something.
         elif each.low < each.high or indicator or (not options.intercept and each.low != 0):
             varying[name] = each
         else:
-            notes.append(forms.CONSTANT.format(name=name))
+            notes.append(f"{name}: constant, dropped")
     if not varying:
         return []
     format = source.reader.format
@@ -220,7 +226,7 @@ def _fit_numbers(
         if tails:
             deep = ColumnStatistics(tuple(tails), format, tails=dict(tails))
             tails = run_pass("tails", source, deep).tails
-    sums, clipped = dict[str, NumberSums](), list[tuple[float, forms.ClippedColumn]]()
+    sums, clipped = dict[str, NumberSums](), list[tuple[float, str]]()
     for name, each in varying.items():
         low, high, moved = _winsorise(each, tails.get(name), options)
         column = NumericColumn.with_grid(
@@ -235,10 +241,14 @@ def _fit_numbers(
         )
         sums[name] = NumberSums(column)
         if moved:
-            clipped.append(((high - low) / (each.high - each.low), (name, low, high, moved)))
+            what = f"{name} at {low:.7g} and {high:.7g} ({moved} rows)"
+            clipped.append(((high - low) / (each.high - each.low), what))
     if clipped:  # those are named whose range shrank most
-        shown = [each for _, each in sorted(clipped)[:_CLIPPED_SHOWN]]
-        notes.append(forms.winsor_note(shown, len(clipped) - len(shown)))
+        shown = [what for _, what in sorted(clipped)]
+        if len(shown) > _CLIPPED_SHOWN:
+            shown[_CLIPPED_SHOWN:] = [f"{len(shown) - _CLIPPED_SHOWN} more columns"]
+        ends = ", ".join(shown)
+        notes.append(f"winsorised at public quantiles: {ends}; `winsor=0` to change that")
     statistics = ColumnStatistics(tuple(sums), format, sums=sums)
     columns = []
     for codes in run_pass("numeric grids", source, statistics).sums.values():
@@ -248,8 +258,11 @@ def _fit_numbers(
         spread = codes.spread(centre)
         if 0 < spread < 16:  # fewer than four bits of resolution
             low, high = column.entering_range
-            width, deviation = f"{high - low:.3g}", f"{spread * column.step:.3g}"
-            notes.append(forms.OUTLIERS.format(name=column.name, width=width, spread=deviation))
+            notes.append(
+                f"{column.name}: the range is {high - low:.3g} but the spread only "
+                f"{spread * column.step:.3g}, so outliers take the resolution; clip the column or "
+                f"use its log"
+            )
         scale = 1.0 / spread if options.standardise and spread > 0 else column.step
         columns.append(replace(column, centre=centre, fill=mean - centre, scale=scale))
     return columns

@@ -100,7 +100,7 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
     if strict:
         wanted_columns = source.names
         if encoding.formula is not None:
-            wanted_columns = Formula.of(encoding.formula, source.names).columns
+            wanted_columns = Formula(encoding.formula, source.names).columns
         constant = [
             f"feature column {name!r} is constant or an id"
             for name in wanted_columns
