@@ -13,5 +13,4 @@ categories.py      categorical columns; merging of rare levels
 basis.py, random_fourier.py            functions of columns that join them
 encoder.py         from batches to encoded or packed rows
 feature_map.py     FeatureMap; raw columns to publish, and rows that were not fitted
-notes.py           notes on columns
 """

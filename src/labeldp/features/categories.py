@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.columns import NULL_WORDS, is_clock, is_moment
 from labeldp.errors import DataError
-from labeldp.features import notes as forms
 from labeldp.features.columns import DesignColumn
 from labeldp.io_util import Check, check_fields, is_flag, is_text, list_of
 from labeldp.kernels import Codes
@@ -43,14 +42,12 @@ MOST_CODES = 4096
 """Whole numbers are counted up to so many where a name hints at codes; no category has more."""
 _FEWEST_ON_A_SCALE = 4
 """Fewer whole numbers are names rather than a scale with neighbours."""
-_SELDOM = 10
-"""A spelling with so many times the rows of another is the proper one."""
 _WORD = 4
 """Letters from which capitals make no other word: AA, Aa and aa may be three things."""
 _ACCENTS = re.compile("[\u0300-\u036f]")
 """Those of Latin, Greek and Cyrillic letters, once they stand alone."""
-_NO_OF = {"yes": "no", "y": "n", "true": "false", "t": "f", "1": "0", "on": "off"}
-_OPPOSITES = _NO_OF | {no: yes for yes, no in _NO_OF.items()}
+_YES_NO = dict.fromkeys(("yes", "y", "true", "t", "1", "on"), "yes")
+_YES_NO |= dict.fromkeys(("no", "n", "false", "f", "0", "off"), "no")
 
 
 def codes_of(array: pa.Array) -> tuple[pa.Array, Codes]:
@@ -131,8 +128,7 @@ def _folded(text: str) -> str:
 
 def _yes_or_no(text: str) -> str | None:
     """Return "yes" or "no" if a text is a word for one of them."""
-    word = _folded(text)
-    return None if word not in _OPPOSITES else "yes" if word in _NO_OF else "no"
+    return _YES_NO.get(_folded(text))
 
 
 def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
@@ -274,9 +270,8 @@ def merge_levels(
 ) -> CategoricalColumn:
     """Merge levels with fewer than `min_count` rows; missing counts as a level.
 
-    Spellings of one word are one level: texts that differ in spaces or, from four signs on, in
-    capitals; shorter ones if one is ten times as frequent, for what is frequent in two spellings
-    may be two things. So are words for yes and for no, if there are no others. The other levels
+    Spellings of one word are one level: texts that differ in spaces or, from four letters on, in
+    capitals and accents; and a rare text that is a spelling of one level. The other rare levels
     together are "(other)"; where even that has too few rows, it is missing and the others, and
     where missing is rare too, they count as the most frequent level, the `rest`. Of whole numbers
     there are no others: each joins the level it is nearest to.
@@ -285,7 +280,6 @@ def merge_levels(
         column = _join_neighbours(name, counts, min_count, notes)
         if column is not None:
             return column
-    counts = _merge_yes_and_no(name, counts, min_count, notes)
     respelt = Counter(counts)
     for form in (_spaced, _folded):
         for shape, group in _grouped(respelt, form).items():
@@ -293,12 +287,6 @@ def merge_levels(
                 proper = shape if form is _spaced else _most_frequent(respelt, group)
                 respelt[proper] = sum([respelt.pop(level) for level in group])
     kept = {level for level, rows in respelt.items() if rows >= min_count}
-    # Of several spellings that stayed apart, the frequent ones count, or one if all are rare.
-    for group in _grouped(respelt, _folded).values():
-        first = _most_frequent(respelt, group)
-        kept -= {level for level in group if _SELDOM * respelt[level] <= respelt[first]}
-        if not kept.intersection(group) and sum(respelt[level] for level in group) >= min_count:
-            kept.add(first)
     levels = tuple(sorted(level for level in kept if level is not None))
     rare = respelt.keys() - kept
     merged = {level for level in rare if level is None or _spelling_of(level, levels) is None}
@@ -307,17 +295,15 @@ def merge_levels(
     if merged and rows < min_count:
         rest = _most_frequent(respelt, levels) if levels and not own else None
         own = False
-    same = len(rare) - len(merged) + len(counts) - len(respelt)
+    if spellings := len(rare) - len(merged) + len(counts) - len(respelt):
+        same = "levels differ only in capitals, accents or spaces"
+        notes.append(f"{name}: {spellings} of {len(counts)} {same}")
     if merged:
-        blanks = {
-            "merged": len(merged),
-            "levels": len(counts),
-            "where": "merged into (other)" if rest is None else f"{forms.TOO_FEW} {rest}",
-            "spelt": f"; {same} more {forms.RESPELT}" if same else "",
-        }
-        notes.append(forms.MERGED.format(name=name, rows=rows, least=min_count, **blanks))
-    elif same:
-        notes.append(forms.SPELLINGS.format(name=name, same=same, levels=len(counts)))
+        where = f"too few to be told apart, taken as {rest}" if rest else f"merged into {OTHER}"
+        notes.append(
+            f"{name}: {len(merged)} of {len(counts)} levels {where}, {rows} rows; a level needs "
+            f"{min_count} rows"
+        )
     missing: Missing = "none" if None not in counts else "own" if own else "other"
     return CategoricalColumn(name, levels, missing, other=bool(merged) and rest is None, rest=rest)
 
@@ -351,38 +337,14 @@ def _join_neighbours(
         chosen.remove(poorest)
     if len(chosen) < 2:
         return None
-    of, least = len(numbers), min_count
-    notes.append(forms.JOINED.format(name=name, rare=rare, of=of, levels=len(chosen), least=least))
+    notes.append(
+        f"{name}: {rare} of {len(numbers)} whole numbers are rare and join the nearest of "
+        f"{len(chosen)} levels; a level needs {min_count} rows"
+    )
     levels, nulls = tuple(sorted(map(str, chosen))), counts[None]
     missing: Missing = "none" if not nulls else "own" if nulls >= min_count else "other"
     rest = _most_frequent(counts, levels) if missing == "other" else None
     return CategoricalColumn(name, levels, missing, other=False, rest=rest, nearest=True)
-
-
-def _merge_yes_and_no(
-    name: str, counts: LevelCounts, min_count: int, notes: list[str]
-) -> LevelCounts:
-    """Return the counts of one word for yes and one for no, where there are several and no others.
-
-    Of every word that is frequent the opposite must be there: y, n and f are not two words for no.
-    """
-    groups = _grouped(counts, _yes_or_no)
-    words = [word for group in groups.values() for word in group]
-    if len(groups) < 2 or len(words) < 3 or len(words) < len(counts.keys() - {None}):
-        return counts
-    folded = set(map(_folded, words))
-    has_opposites = all(
-        _OPPOSITES[_folded(word)] in folded for word in words if counts[word] >= min_count
-    )
-    fewest = min(sum(counts[word] for word in group) for group in groups.values())
-    if not has_opposites or fewest < min_count:
-        return counts
-    names = {answer: _most_frequent(counts, group) for answer, group in groups.items()}
-    notes.append(forms.TRUTHS.format(name=name, levels=len(counts), **names))
-    merged = Counter(counts)
-    for answer, group in groups.items():
-        merged[names[answer]] = sum([merged.pop(level) for level in group])
-    return merged
 
 
 def _most_frequent(counts: LevelCounts, levels: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
-from labeldp.data.columns import NULL_WORDS, column_floats
+from labeldp.data.columns import MOST_COLUMNS, NULL_WORDS, column_floats
 from labeldp.data.options import TextOptions, is_column_formats
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
@@ -34,6 +34,7 @@ from labeldp.io_util import Check, check_fields, is_count, is_flag, is_text, lis
 Unknown = Literal["base", "missing", "error"]
 """An unknown level counts as the one without a column of its own, as missing, or is refused."""
 INTERCEPT = "intercept"
+LONGEST_NOTE = 1000
 _BATCH = 65_536
 _FORMAT = "labeldp-features/1"
 
@@ -336,7 +337,11 @@ _DOCUMENT: dict[str, Check] = {
     "intercept": is_flag,
     "numeric": list_of(lambda item: isinstance(item, dict)),
     "categorical": list_of(lambda item: isinstance(item, dict)),
-    "notes": list_of(is_text),
+    # Names in them are any text, so notes prove nothing; but there is no room for many labels.
+    "notes": lambda value: (
+        list_of(lambda note: is_text(note) and len(note) <= LONGEST_NOTE)(value)
+        and len(value) <= 3 * MOST_COLUMNS
+    ),
     "kept": optional(list_of(is_count)),
 }
 _DOCUMENT_LATER: dict[str, Check] = {

@@ -31,7 +31,6 @@ from labeldp.data.source import Source, scan, take_numbered
 from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
-from labeldp.features.notes import foreign_notes
 from labeldp.io_util import check_regular_file, json_digest, path_problem, read_json
 from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanisms
 from labeldp.release.certificate import read_about, seal
@@ -420,7 +419,7 @@ def _column_problems(folder: Path, release: Release) -> Iterator[str]:
 
 
 def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check numbers of rows and columns, notes of features, and how files were written."""
+    """Check numbers of rows and columns, and how files were written."""
     certificate, features = release.certificate, release.features
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
@@ -431,8 +430,6 @@ def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
         yield f"{FEATURES} was fitted on {features.rows} rows, not {certificate['rows']}"
     if features.intercept and any(column.fill for column in features.numeric):
         yield f"{FEATURES} has numbers that are centred, and counts missing ones apart"
-    for place in foreign_notes(features.notes, features.numeric):
-        yield f"{FEATURES}: note {place} is not one that labeldp writes"
     for name in ("aggregates", *release.files):
         yield from _refusal(check_form, folder / file_name(name))
     yield from _refusal(Envelope.of, folder)
