@@ -117,7 +117,7 @@ def test_answers_among_labels_are_not_called_missing(tmp_path: Path) -> None:
     pd.DataFrame({"x": X, "y": answers}).to_csv(tmp_path / "t.csv", index=False)
     found = look(tmp_path / "t.csv", label="y")
     assert found["label"]["missing"] == N // 5
-    assert found["label"]["texts"] == ["A", "U"]
+    assert found["label"]["unreadable"] == 2 * N // 5
     assert any("to leave an answer out shows who gave it" in text for text in found["findings"])
     assert "--na" not in found["options"]
     asked = ["--label-range", "0", "1", "--anyway", "--out", str(tmp_path / "r")]

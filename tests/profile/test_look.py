@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import look, scan
-from labeldp.data.columns import column_floats
+from labeldp import look
 from labeldp.data.labels import LabelParser
-from labeldp.features.fit import fit_features
-from labeldp.profile.page import look_page
 from tests.console import labeldp as run
 
 RNG = np.random.default_rng(11)
@@ -92,9 +87,6 @@ def test_ids_that_repeat_and_duplicates() -> None:
     assert (told["persons"][0]["mean"], told["persons"][0]["most"]) == (4.0, 4)
     assert told["options"] == ["--person", "user_id", "--drop", "basket_id"]
     assert any(text.endswith("add `person=basket_id`") for text in told["findings"])
-    assert told["duplicates"] == 0
-    twice = look({"k": ["a", "a", "b"] * 50, "x": [0.5, 0.5, 1.5] * 50})
-    assert twice["duplicates"] == 148
 
 
 @pytest.mark.parametrize("name", ["user_id", "patient_nbr", "Kunde", "policy_no", "email", "id"])
@@ -139,7 +131,14 @@ def test_codes_and_texts_stay_what_they_are(form: str, tmp_path: Path) -> None:
     assert all(c["mend"] is None for c in found["columns"])
 
 
-MENDS: dict[str, Callable[[int], str]] = {
+def day(k: int) -> int:
+    return int(f"{datetime.date(2019, 12, 1) + datetime.timedelta(days=7 * k % 900):%Y%m%d}")
+
+
+MENDS: dict[str, Callable[[int], Any]] = {
+    "days": lambda k: str(day(k)),
+    "days in numbers": day,
+    "days with gaps": lambda k: day(k) if k else np.nan,
     "numbers": lambda k: f"{k * 37 % 500 / 4}",
     "dates": lambda k: f"{k % 28 + 1} {('Jan', 'Feb', 'Mar')[k % 3]} {2015 + k % 9}",
     "times": lambda k: f"{k % 24:02d}:{k * 7 % 60:02d}",
@@ -155,13 +154,14 @@ def test_two_lines_of_pandas_mend_text_that_is_not_read(
     table = pd.DataFrame({"how much": [MENDS[kind](k) for k in range(900)]})
     found = look(table)
     (facts,) = found["columns"]
-    assert facts["mend"]["kind"] == kind
+    assert facts["mend"]["kind"] in kind
     first, second = facts["mend"]["lines"]
     assert any(text.endswith(f"\n{first}\n{second}") for text in found["findings"])
     exec(f"{first}\n{second}", {"pandas": pd, "table": table})
     (mended,) = look(tmp_path / "mended.parquet")["columns"]
     assert mended["kind"] in ("number", "date")
-    assert mended["missing"] == 0
+    assert mended["missing"] == ("gaps" in kind)
+    assert look({"x": [20_210_000 + 37 * k for k in range(60)]})["columns"][0]["mend"] is None
 
 
 @pytest.mark.parametrize(
@@ -196,38 +196,6 @@ def test_numbers_that_stand_for_no_answer_are_named_and_left_as_they_are(
         assert column(again, "x")["no_answer"] == []
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "gaps", "excel"])
-def test_digits_that_are_days(form: str, tmp_path: Path) -> None:
-    """`look` finds them, its option reads them in every format, and predictions know."""
-    days = [datetime.date(2019, 12, 1) + datetime.timedelta(days=7 * k % 900) for k in range(400)]
-    numbers = [int(f"{day:%Y%m%d}") for day in days]
-    frame = pd.DataFrame({"sold": numbers, "size": [k * 11 % 37 for k in range(400)]})
-    data: Any = tmp_path / f"t.{form}"
-    if form == "csv":
-        frame.to_csv(data, index=False)
-    elif form == "parquet":
-        frame.to_parquet(data)
-    elif form == "excel":
-        data = tmp_path / "t.xlsx"
-        frame.to_excel(data, index=False)
-    else:
-        frame.loc[5, "sold"] = np.nan
-        data = frame
-    found = look(data)
-    assert found["options"] == ["--date-format", "%Y%m%d"]
-    assert kinds(found) == {"sold": "date", "size": "number"}
-    source = scan(data, date_format="%Y%m%d")
-    epoch = datetime.date(1970, 1, 1)
-    read = np.concatenate([column_floats(b.column(0), "sold") for b in source.feature_batches()])
-    assert read[:4].tolist() == [(day - epoch).days for day in days[:4]]
-    formats = fit_features(source).column_formats
-    further = scan({"sold": [20200229], "size": [3]}, column_formats=formats)
-    batch = next(further.feature_batches())
-    assert column_floats(batch.column(0), "sold").tolist() == [18321.0]
-    no_days = {"x": [20_210_000 + 37 * k for k in range(60)]}
-    assert "--date-format" not in look(no_days)["options"]
-
-
 def test_a_line_of_units_under_the_header(tmp_path: Path) -> None:
     """Its words count as missing, and those of the label are told."""
     start = datetime.datetime(2020, 1, 1)
@@ -237,32 +205,18 @@ def test_a_line_of_units_under_the_header(tmp_path: Path) -> None:
     found = look(tmp_path / "t.csv", label="temp")
     assert kinds(found) == {"stamp": "date", "wind": "number"}
     assert found["options"][2:] == ["--clip"]
-    assert found["label"]["texts"] == ["°F"]
-    said = "1 labels are texts such as °F or no finite numbers"
+    said = "1 labels are texts or no finite numbers"
     assert any(finding.startswith(said) for finding in found["findings"])
     far = look({"a": [0.5 * k for k in range(40)], "y": [1e300, np.inf, 3.0, 4.0] * 10}, label="y")
     assert far["label"]["unreadable"] == 20
 
 
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, _attributes: Any) -> None:
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def test_the_command_and_its_page(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path) -> None:
     x = RNG.normal(size=900)
     table = pa.table({"x": x, "who": [f"p{k}" for k in range(900)], "y": x + RNG.normal(size=900)})
     path = tmp_path / "t.parquet"
     pq.write_table(table, path)
-    done = run("look", str(path), "--label", "y", "--html", str(tmp_path / "p.html"))
+    done = run("look", str(path), "--label", "y")
     assert done.code == 0, done.err
     assert done.out.splitlines()[-1] == (
         f"labeldp release {path} --label y --drop who --clip --label-range LO HI --out DIR"
@@ -270,14 +224,3 @@ def test_the_command_and_its_page(tmp_path: Path) -> None:
     assert "FOR THE CURATOR ONLY" in done.err
     found = run("look", str(path), "--label", "y", "--json").json
     assert json.dumps(found) == json.dumps(look(path, label="y"))
-    for text in (
-        (tmp_path / "p.html").read_text(),
-        look_page(found | {"table": "<script>alert(1)"}),
-    ):
-        assert text.startswith("<!doctype html>")
-        assert "<script" not in text
-        assert not re.search(r"(src|href)=", text)
-        tags = _Tags()
-        tags.feed(text)
-        assert tags.open == []
-        assert all(name in text for name in ("who", "FOR THE CURATOR ONLY", "--label-range"))

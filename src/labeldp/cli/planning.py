@@ -43,7 +43,7 @@ from labeldp.io_util import check_target
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
 from labeldp.pictures import Curve, Picture, need_matplotlib
-from labeldp.profile.page import cells, command, label_facts, look_page, summary
+from labeldp.profile.text import cells, command, label_facts, summary
 
 if TYPE_CHECKING:
     from labeldp.learners.models import Quality
@@ -62,23 +62,18 @@ _NO_LABEL = (
 @data_argument
 @option("--label", metavar="COLUMN", help="The private column; its facts are for the curator only.")
 @column_options
-@option("--html", type=Path, metavar="FILE", help="Write one HTML page to this new file.")
 @text_options
 @help_all_option
 @json_option
-def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
+def look(data: str, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
     from labeldp.profile.look import look as profile
 
-    if html is not None:
-        check_target(html)
     keywords, _ = split_options(options)
     answer = profile(data, **keywords)
     for name in ("findings", "notes"):
         answer[name] = [in_flags(text) for text in answer[name]]
     note(answer["label"]["warning"] if "label" in keywords else _NO_LABEL)
-    if html is not None:
-        write_text(html, look_page(answer))
     if as_json:
         emit_json(answer)
         return

@@ -58,7 +58,7 @@ class Formula:
 
     def __init__(self, text: str, names: Sequence[str] | None = None) -> None:
         self._text, self._names, self.waves = text, names, 0
-        tokens = _TOKEN.findall(text)
+        tokens: list[str] = _TOKEN.findall(text)
         self._logged = {
             name.strip("`")
             for function, bracket, name in zip(tokens, tokens[1:], tokens[2:], strict=False)

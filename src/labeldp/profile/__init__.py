@@ -3,5 +3,5 @@
 look       reads the table, puts the answer together, and names the options of a release
 columns    kind, range, outliers and strange values of every column; ids that repeat
 label      for the curator only: missing labels, copies of the label, what costs privacy
-page       the answer as an HTML page
+text       the answer for people, and the command to copy
 """

@@ -33,26 +33,27 @@ from labeldp.features.column_type import (
     name_hints,
     type_statistics,
 )
+from labeldp.features.fit import DEFAULT_SHARE
 
 Facts = dict[str, Any]
 
 _OUTLIER = 8.0
 """Standard deviations from the mean; a normal distribution of 10⁹ rows does not reach it."""
-_WINSOR = 0.001
-_WINSOR_SHARES = (_WINSOR, 0.002, 0.005, 0.01, 0.02, 0.05)
+_WINSOR_SHARES = (DEFAULT_SHARE, 0.002, 0.005, 0.01, 0.02, 0.05)
 _MANY_ROWS = 10_000
 """Rows of a table from which whole numbers that follow each other have a column each."""
 _NO_ANSWER = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
 """What people write for "does not know" and the like: 99, 999, 98, 97, 88, 77, 99.9."""
-_FEW_CODES = 8
 
+_DAY = r"^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$"
 _PLAIN_NUMBER = r"^[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
 _DATE = (
     r"^\w{0,4}[ .,]*(\d{1,2}(st|nd|rd|th)?[ ./-]+([A-Za-zé]{3,10}\.?|\d{1,2})[ ,./-]+\d{2,4}"
     r"|[A-Za-zé]{3,10}\.? +\d{1,2}(st|nd|rd|th)?,? +\d{4}|\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?)\b"
 )
 _UNIT = r"^\W{0,2}\d[\d.,' ]*( ?[$€£¥%°]| ?[a-zµ]{2,8}\.?| [A-Za-zµ][\w/²³]{0,7}\.?)$"
-_MENDS = (
+_MENDS: tuple[tuple[str, str, str], ...] = (
+    ("days", _DAY, 'pandas.to_datetime({0}.astype("string").str[:8], format="%Y%m%d")'),
     ("numbers", _PLAIN_NUMBER, "pandas.to_numeric({0})"),
     ("dates", _DATE, 'pandas.to_datetime({0}, format="mixed")'),
     ("times", r"^\d+:\d\d$", 'pandas.to_timedelta({0} + ":00").dt.total_seconds() / 3600'),
@@ -62,9 +63,6 @@ _MENDS = (
 """What texts may be, how they look, and what pandas makes of them."""
 _MOSTLY = 0.8
 _SAMPLE = 2_000
-
-_COMPACT_DATES = "%Y%m%d", "%d%m%Y", "%m%d%Y"
-_YEARS = 1880, 2100
 
 _MANY_IDS, _MANY_NUMBERS = 12, 100
 """Different values from which a column can hold ids, and from which numbers can be some."""
@@ -99,12 +97,17 @@ def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatist
         "distinct": distinct,
         "missing": values.null_count,
         "levels": notes,
-        "no_answer": _no_answer_codes(values) if is_number_type(values.type) else [],
-        "mend": _mend(name, values, distinct) if is_text_type(values.type) else None,
+        "no_answer": [],
+        "mend": None if distinct <= FEW[-1] else _mend(name, values),
         "outlier": None,
     }
-    if kind == "number" and is_number_type(values.type):
-        facts |= _range(column_floats(values.combine_chunks(), name))
+    if is_number_type(values.type):
+        # Integers beyond 2**53 are ids, of which no last digit matters here.
+        numbers = values.drop_null().cast(pa.float64(), safe=False).to_numpy()
+        numbers = numbers[np.isfinite(numbers)]
+        facts["no_answer"] = _no_answer_codes(numbers)
+        if kind == "number":
+            facts |= _range(numbers)
     return facts
 
 
@@ -117,10 +120,6 @@ def _kind(
         return "constant", "one value" if distinct else "every value is missing", None
     if inferred.kind == "id":
         return "id", inferred.why, "drop"
-    if is_text_type(values.type) and not column.declared and distinct > FEW[-1]:
-        often = pc.max(values.drop_null().value_counts().field("counts")).as_py()
-        if often < math.isqrt(rows) and distinct * math.isqrt(rows) >= filled:
-            return "text", f"{distinct} texts, none in rows enough to be told apart", "drop"
     if inferred.kind == "category":
         why = "true or false" if pa.types.is_boolean(values.type) else inferred.why
         if column.undecided and distinct in FEW and rows < _MANY_ROWS:
@@ -143,22 +142,22 @@ def _kind(
 
 def _range(values: NDArray[np.float64]) -> Facts:
     """Return the ends and, if one value lies far off, what it costs in leverage."""
-    known = values[~np.isnan(values)]
-    facts: Facts = {"low": float(known.min()), "high": float(known.max())}
-    leverage, is_outlier = _largest_leverage(known)
+    facts: Facts = {"low": float(values.min()), "high": float(values.max()), "winsor": None}
+    leverage, is_outlier = _largest_leverage(values)
     if is_outlier:
-        # The default share, or the next that is at least one number and reaches all outliers.
-        shares = [share for share in _WINSOR_SHARES if share * len(known) >= 1] or [_WINSOR]
-        clipped = [np.clip(known, *np.quantile(known, [share, 1 - share])) for share in shares]
-        after = [_largest_leverage(each) for each in clipped]
-        best = next((place for place, (_, still) in enumerate(after) if not still), 0)
+        for share in _WINSOR_SHARES:
+            clipped = np.clip(values, *np.quantile(values, [share, 1 - share]))
+            after, still = _largest_leverage(clipped)
+            # The share must be at least one number.
+            if not still and share * len(values) >= 1:
+                facts["winsor"] = None if share == DEFAULT_SHARE else share
+                break
         facts["outlier"] = {
-            "value": float(known[np.argmax(np.abs(known - known.mean()))]),
+            "value": float(values[np.argmax(np.abs(values - values.mean()))]),
             "leverage": leverage,
-            "leverage_winsorised": after[best][0],
-            "typical": float(np.median(known)),
+            "leverage_winsorised": after,
+            "typical": float(np.median(values)),
         }
-        facts["winsor"] = None if shares[best] == _WINSOR else shares[best]
     return facts
 
 
@@ -169,28 +168,22 @@ def _largest_leverage(values: NDArray[np.float64]) -> tuple[float, bool]:
     return 1 / len(values) + share, share > _OUTLIER**2 / len(values)
 
 
-def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
-    """Return numbers that custom has for "no answer" and that lie far from all others.
+def _no_answer_codes(values: NDArray[np.float64]) -> list[int | float]:
+    """Return the ends of a column that custom has for "no answer" and that lie far from the rest.
 
     99 beside 1 to 5, −999 beside amounts. They may be numbers all the same, so `look` only names
     them.
     """
-    counted = values.drop_null().value_counts()
-    numbers = counted.field("values").cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    order = np.argsort(numbers)
-    numbers, often = numbers[order], counted.field("counts").to_numpy()[order]
-    ends = {*range(len(numbers))[:_FEW_CODES], *range(len(numbers))[-_FEW_CODES:]}
-    places = []
-    for place in sorted(ends):
-        size, is_code = abs(numbers[place]), not 0 <= numbers[place] < 10
-        if often[place] >= 2 and is_code and size < 1e9 and _NO_ANSWER.fullmatch(f"{size:.10g}"):
-            places.append(place)
-    others = np.delete(numbers, places)
-    if len(others) < 2 or not np.isfinite(numbers).all():
-        return []
-    low, high = others.min(), others.max()
+    numbers, often = np.unique(values, return_counts=True)
     codes = list[int | float]()
-    for code in numbers[places].tolist():
+    if len(numbers) < 3:
+        return codes
+    for end, others in ((0, numbers[1:]), (-1, numbers[:-1])):
+        code = float(numbers[end])
+        is_custom = _NO_ANSWER.fullmatch(f"{abs(code):.10g}") and not 0 <= code < 10
+        if often[end] < 2 or not is_custom:
+            continue
+        low, high = others.min(), others.max()
         away = min(abs(code - low), abs(code - high))
         far = away > 2 * (high - low) and abs(code) > 2 * max(abs(low), abs(high))
         if far or code < 0 <= low:
@@ -198,46 +191,26 @@ def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
     return codes
 
 
-def _mend(name: str, values: pa.ChunkedArray, distinct: int) -> Facts | None:
-    """Return what texts that are kept as text may be, and two lines of pandas that mend them.
+def _mend(name: str, values: pa.ChunkedArray) -> Facts | None:
+    """Return what texts, or digits such as 20210305, may be, and lines of pandas that mend them.
 
     Plain numbers are named only if every text is one: otherwise they are codes, and to make
     numbers of codes loses the others.
     """
-    if distinct <= FEW[-1]:
+    texts = values.drop_null().unique()[:_SAMPLE]
+    patterns = _MENDS
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        patterns = _MENDS[:1]
+        texts = texts.cast(pa.int64(), safe=False).cast(pa.string())
+    elif not is_text_type(values.type):
         return None
-    texts = pc.utf8_trim_whitespace(values.drop_null().unique()[:_SAMPLE])
-    for kind, pattern, code in _MENDS:
+    texts = pc.utf8_trim_whitespace(texts)
+    for kind, pattern, code in patterns:
         share = pc.mean(pc.match_substring_regex(texts, pattern).cast(pa.float64())).as_py()
-        if share == 1.0 or (share >= _MOSTLY and kind != "numbers"):
+        if share == 1.0 or (share >= _MOSTLY and kind not in ("days", "numbers")):
             column = f"table[{json.dumps(name, ensure_ascii=False)}]"
             lines = [f"{column} = {code.format(column)}", 'table.to_parquet("mended.parquet")']
             return {"kind": kind, "lines": lines}
-    return None
-
-
-def compact_date_format(values: pa.ChunkedArray) -> str | None:
-    """Return the format of days such as 20210305 or 05032021, if all values are such."""
-    values = values.drop_null()
-    if pa.types.is_floating(values.type):  # pandas has integers with gaps as floats
-        values = values.filter(pc.is_finite(values))
-        if not pc.all(pc.equal(values, pc.round(values))).as_py():
-            return None
-        values = values.cast(pa.int64(), safe=False)
-    if not (pa.types.is_integer(values.type) or is_text_type(values.type)):
-        return None
-    texts = values.unique().cast(pa.string())
-    eight = pc.match_substring_regex(
-        texts, r"^\d{8}$" if is_text_type(values.type) else r"^\d{7,8}$"
-    )
-    if len(texts) < FEWEST or not pc.all(eight).as_py():
-        return None
-    texts = pc.utf8_lpad(texts, 8, "0")  # a number has no leading zero
-    for form in _COMPACT_DATES:
-        years = pc.year(pc.strptime(texts, format=form, unit="s", error_is_null=True))
-        known = pc.and_(pc.greater_equal(years, _YEARS[0]), pc.less_equal(years, _YEARS[1]))
-        if pc.all(known, skip_nulls=False).as_py():
-            return form
     return None
 
 
@@ -251,7 +224,7 @@ def find_persons(table: pa.Table, kinds: Mapping[str, str]) -> list[Facts]:
     for name in table.column_names:
         kind, hints = kinds[name], name_hints(name)
         named, person = "like an id" in hints, "person" in hints
-        if kind in ("date", "time", "constant") or not (named or kind in ("id", "text")):
+        if kind in ("date", "time", "constant") or not (named or kind == "id"):
             continue
         if kind == "number" and not pa.types.is_integer(table[name].type):
             continue

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from labeldp.data.columns import column_floats, is_text_type, value_type
+from labeldp.data.columns import column_floats, is_text_type
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
 from labeldp.features.fit import fit_features
@@ -49,10 +48,10 @@ def describe_label(
 
     Of these only the columns to drop, and that labels are missing, reach the options.
     """
-    labels, unreadable, texts, missing = _read(source, table.num_rows)
+    labels, unreadable, missing = _read(source, table.num_rows)
     known = np.flatnonzero(~np.isnan(labels))
     known = known[:: max(1, len(known) // _MOST_ROWS)]
-    used = [each["name"] for each in columns if each["kind"] not in ("id", "text", "constant")]
+    used = [each["name"] for each in columns if each["kind"] not in ("id", "constant")]
     some, own = table.select(used).take(pa.array(known)), labels[known]
     copies, close, numbers = {}, [], {}
     for name in used if len(known) else ():
@@ -82,8 +81,6 @@ def describe_label(
         "rows": table.num_rows,
         "missing": missing,
         "unreadable": unreadable,
-        "texts": texts,
-        "about": _coarse_range(own),
         "copies": copies,
         "close": close,
         "parts": parts,
@@ -92,12 +89,9 @@ def describe_label(
     }
 
 
-def _read(source: Source, rows: int) -> tuple[Array, int, list[str], int]:
-    """Return the labels of the first rows, how many are no numbers, some texts, how many missing.
-
-    No text has a digit: that may be a number misspelt.
-    """
-    labels, texts, unreadable, missing, seen = [], set[str](), 0, 0, 0
+def _read(source: Source, rows: int) -> tuple[Array, int, int]:
+    """Return the labels of the first rows, how many are no numbers, and how many are missing."""
+    labels, unreadable, missing, seen = [], 0, 0, 0
     for batch in source.reader.batches([str(source.label)], source.batch_rows):
         raw = batch.column(0)[: rows - seen]
         values, _ = source.label_parser.parse(raw)
@@ -106,14 +100,10 @@ def _read(source: Source, rows: int) -> tuple[Array, int, list[str], int]:
         labels.append(np.where(unread, np.nan, values))
         missing += int((~there).sum())
         unreadable += int(unread.sum())
-        if is_text_type(value_type(raw.type)):
-            strange = pc.unique(raw.cast(pa.string()).filter(pa.array(unread)))
-            has_digit = pc.match_substring_regex(strange, r"\d")
-            texts.update(strange.filter(pc.invert(has_digit)).to_pylist())
         seen += len(raw)
         if seen >= rows:
             break
-    return np.concatenate(labels), unreadable, sorted(texts)[:_SHOWN], missing
+    return np.concatenate(labels), unreadable, missing
 
 
 def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
@@ -178,18 +168,6 @@ def _told(groups: Array, labels: Array, *, by_chance: bool = False) -> tuple[boo
     likely = (low == high) & (sizes >= _ATOM * rows) & (sizes <= (1 - _ATOM) * rows)
     one_value = any(np.sum(labels == low[k]) == sizes[k] for k in np.flatnonzero(likely))
     return bool((rises or falls) and not is_chance), one_value
-
-
-def _coarse_range(labels: Array) -> list[float] | None:
-    """Return ends so coarse that they say no more than the order of magnitude."""
-    if not len(labels):
-        return None
-    ends = []
-    for sign, share in ((-1, 0.01), (1, 0.99)):
-        size = sign * float(np.quantile(labels, share))
-        unit = 10.0 ** math.floor(math.log10(size)) if size > 0 else 0.0
-        ends.append(sign * next((n * unit for n in (1, 2, 5, 10) if n * unit >= size), 0.0) + 0.0)
-    return ends
 
 
 def _parts(numbers: Mapping[str, Array], labels: Array) -> list[str]:

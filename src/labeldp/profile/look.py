@@ -17,7 +17,7 @@ from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table, scan
 from labeldp.errors import InputError, to_str_tuple
 from labeldp.features.columns import check_size
-from labeldp.profile.columns import compact_date_format, describe_columns, find_persons
+from labeldp.profile.columns import describe_columns, find_persons
 from labeldp.profile.label import describe_label
 
 _MOST_ROWS = 1_000_000
@@ -97,20 +97,13 @@ def look(
     text = options.keywords
     source = scan(reader, label=label, **named, **text)
     table = _read(source)
-    form = next(filter(None, map(compact_date_format, table.columns)), None)
-    if form is not None and date_format is None:
-        text["date_format"] = form
-        source = scan(reader, label=label, **named, **text)
-        table = _read(source)
     columns = describe_columns(source, table)
     kinds = {facts["name"]: facts["kind"] for facts in columns}
-    groups = table.group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
     answer: dict[str, Any] = {
         "table": str(data) if isinstance(data, str | Path) else source.reader.format,
         "rows": source.total_rows or table.num_rows,
         "rows_read": table.num_rows,
         "columns": columns,
-        "duplicates": table.num_rows - groups.num_rows,
         "persons": find_persons(table, kinds),
         "notes": [*source.notes, *unusable.values()],
         "label": None if label is None else describe_label(source, table, columns),
@@ -164,7 +157,7 @@ def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {facts['kind']}, {facts['why']}"
         if mend is not None:
             yield (
-                f"{name}: {facts['kind']} of texts that look like {mend['kind']}; if they are "
+                f"{name}: {facts['kind']} of values that look like {mend['kind']}; if they are "
                 "that and no codes, in pandas:\n" + "\n".join(mend["lines"])
             )
         if facts["no_answer"]:
@@ -180,8 +173,6 @@ def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
                 f"{outlier['leverage_winsorised']:.2g}"
             )
         yield from facts["levels"]
-    if answer["duplicates"]:
-        yield f"{answer['duplicates']:,} rows repeat another row in every feature"
 
 
 def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
@@ -201,9 +192,8 @@ def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
             "curator only): `drop_missing_labels` leaves them out, and who lacks one shows"
         )
     if label["unreadable"]:
-        such = f" such as {', '.join(label['texts'])}" if label["texts"] else ""
         yield (
-            f"{label['unreadable']:,} labels are texts{such} or no finite numbers (for the curator "
+            f"{label['unreadable']:,} labels are texts or no finite numbers (for the curator "
             "only), and a release refuses them: give each answer a number, or name those that "
             "mean missing (`na`); to leave an answer out shows who gave it"
         )
