@@ -62,18 +62,24 @@ _NO_LABEL = (
 @data_argument
 @option("--label", metavar="COLUMN", help="The private column; its facts are for the curator only.")
 @column_options
+@option("--html", type=Path, metavar="FILE", help="Write one HTML page to this new file.")
 @text_options
 @help_all_option
 @json_option
-def look(data: str, as_json: bool, **options: Any) -> None:
+def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
     from labeldp.profile.look import look as profile
+    from labeldp.report.page import look_page
 
+    if html is not None:
+        check_target(html)
     keywords, _ = split_options(options)
     answer = profile(data, **keywords)
     for name in ("findings", "notes"):
         answer[name] = [in_flags(text) for text in answer[name]]
     note(answer["label"]["warning"] if "label" in keywords else _NO_LABEL)
+    if html is not None:
+        write_text(html, look_page(answer))
     if as_json:
         emit_json(answer)
         return

@@ -1,4 +1,4 @@
-"""The report as one HTML file: no script, nothing from elsewhere, readable in black and white.
+"""HTML pages: no script, nothing from elsewhere, readable in black and white.
 
 `view` turns the dict of `document` into texts and places; the template only puts them on the page.
 """
@@ -9,11 +9,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from labeldp.display import format_budget
+from labeldp.profile.text import cells, command, label_facts, summary
 from labeldp.report.risk import format_lower_bound, format_upper_bound
 
 
 def report_page(document: Mapping[str, Any]) -> str:
     """Return the HTML page of a report."""
+    return _render("report.html", view(document))
+
+
+def look_page(answer: Mapping[str, Any]) -> str:
+    """Return the HTML page of what `look` found."""
+    facts: dict[str, Any] = {
+        "answer": answer,
+        "summary": summary(answer),
+        "columns": [cells(column) for column in answer["columns"]],
+        "label_facts": label_facts(answer["label"]) if answer["label"] else [],
+        "command": command(answer),
+    }
+    return _render("look.html", facts)
+
+
+def _render(template: str, values: Mapping[str, Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     # Texts come from anyone's files, so every one is escaped; a name that is missing is an error.
@@ -24,7 +41,7 @@ def report_page(document: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html").render(view(document))
+    return environment.get_template(template).render(values)
 
 
 def view(document: Mapping[str, Any]) -> dict[str, Any]:
