@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
-import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -39,10 +36,9 @@ from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
-from labeldp.io_util import check_target, new_path, path_problem, read_json
+from labeldp.io_util import check_target, new_path, read_json
 from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
-from labeldp.mechanisms.description import ROWS_LEFT_OUT, Note, left_out_words
-from labeldp.mechanisms.design_summary import summarize_design
+from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import (
     AUTO,
@@ -57,7 +53,7 @@ from labeldp.mechanisms.options import (
     make_options,
     names,
 )
-from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms, read_claim
+from labeldp.mechanisms.registry import mechanism_named, mechanisms, read_claim
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import read_about, seal
 from labeldp.release.files import Release
@@ -78,13 +74,8 @@ TABLE_OPTIONS = tuple(inspect.signature(scan).parameters)[1:]
 class Plan(MechanismPlan, ReprMixin):
     """What will be published and what it promises; every field is public."""
 
-    bases: tuple[dict[str, Any], ...] = field(default=(), compare=False)
-    """What was tried, and what each would cost, where the basis was chosen."""
     path: Path | None = field(default=None, compare=False)
     """The file that it was read from, beside which a release is noted."""
-    file_seal: str | None = field(default=None, compare=False)
-    """The digest that stands in that file. One computed anew may differ on another processor, in
-    the last digits of a forecast."""
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         claim, (low, high) = self.claim, self.labels.range
@@ -231,7 +222,7 @@ class Plan(MechanismPlan, ReprMixin):
         engine = engine or engine_for(source)
         with ExitStack() as stack:
             again = again or ledger is not None
-            stack.enter_context(mark_plan_released(self, target, again=again))
+            stack.enter_context(mark_plan_released(self.path, target, again=again))
             debit = None
             if ledger is not None and dataset is not None:
                 # Only a run that is sound is paid for. No label was read yet.
@@ -297,7 +288,6 @@ class Plan(MechanismPlan, ReprMixin):
                 "warnings": list(self.warnings),
             }
             | ({"anyway": True} if self.force else {})
-            | ({"bases": list(self.bases)} if self.bases else {})
             | ({"weights": self.weights.to_json()} if self.weights is not None else {})
         )
 
@@ -323,7 +313,6 @@ class Plan(MechanismPlan, ReprMixin):
                 weights=None if weights is None else Weights.from_json(weights),
                 force=bool(document.get("anyway", False)),
                 table=dict(document.get("table", {})),
-                bases=tuple(document.get("bases", ())),
             )
         except InputError:
             raise
@@ -356,67 +345,48 @@ class Plan(MechanismPlan, ReprMixin):
         path = to_path("path", path)
         document = read_json(path)
         try:
-            return replace(cls.from_json(document), path=path, file_seal=document["seal"])
+            return replace(cls.from_json(document), path=path)
         except InputError as problem:
             raise InputError(f"{path}: {problem}") from None
 
 
 # ---- a plan file is released once
-#
-# Every release costs its budget again, and without a ledger nothing else would remember it. So a
-# note beside the plan file, written before labels are read, says that it was released. A run that
-# is refused or stopped has published nothing and takes its note back, unless it was refused by a
-# measurement: tried until one is lucky, that would say nothing any more. A run that was killed
-# cannot take it back, and may have left what it drew.
-
-_UNNOTICED = "so that a second release would go unnoticed; keep a `ledger`, or copy the plan"
 
 
 @contextmanager
-def mark_plan_released(plan: Plan, out: Path | None, *, again: bool) -> Iterator[None]:
-    """Note the run of a plan that was read from a file, into `out` or into memory."""
-    path = plan.path
-    if path is None or plan.file_seal is None:
+def mark_plan_released(plan_file: Path | None, out: Path | None, *, again: bool) -> Iterator[None]:
+    """Note beside a plan file that it is released, into `out` or into memory.
+
+    Every release costs its budget again, and without a ledger nothing else would remember it. The
+    note is there before labels are read, so that a run that was killed leaves it. A run that is
+    refused or stopped has published nothing and takes its note back, unless it was refused by a
+    measurement: tried until one is lucky, that would say nothing any more.
+    """
+    if plan_file is None:
         yield
         return
-    marker = path.with_name(path.name + ".released")
-    problem = path_problem(marker)
-    seals: list[str] = []
+    marker = plan_file.with_name(plan_file.name + ".released")
+    was_released = marker.exists()
     try:
-        seals = marker.read_text(encoding="utf-8").split() if marker.exists() else []
-    except (OSError, ValueError) as error:
-        problem = problem or getattr(error, "strerror", None) or "it is not text"
-    if not problem and not all(re.fullmatch("[0-9a-f]{64}", each) for each in seals):
-        problem = "it holds no digests of plans"
-    if problem:
-        raise InputError(f"{marker} cannot be read ({problem}), {_UNNOTICED}")
-    if plan.file_seal in seals and not again:
+        marker.touch(exist_ok=again)
+    except FileExistsError:
         raise InputError(
-            f"{path} was released before ({marker.name} says so), and every release costs its "
-            "budget again; keep a `ledger`, or say `again=True`"
-        )
-    _write_marker(marker, [*seals, plan.file_seal])
+            f"{plan_file} was released before ({marker.name} says so), and every release costs "
+            "its budget again; keep a `ledger`, or say `again=True`"
+        ) from None
+    except OSError as problem:
+        raise InputError(
+            f"{marker} cannot be written ({problem.strerror}), so that a second release would go "
+            "unnoticed; keep a `ledger`, or copy the plan"
+        ) from None
     try:
         yield
     except SpentError:
         raise
     except (LabelDPError, KeyboardInterrupt, MemoryError):
-        if out is None or not out.exists():
-            _write_marker(marker, seals)
+        if not was_released and (out is None or not out.exists()):
+            marker.unlink(missing_ok=True)
         raise
-
-
-def _write_marker(marker: Path, seals: list[str]) -> None:
-    try:
-        if not seals:
-            marker.unlink()
-            return
-        with marker.open("w", encoding="utf-8") as file:
-            file.write("".join(f"{each}\n" for each in seals))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as problem:
-        raise InputError(f"{marker} cannot be written ({problem.strerror}), {_UNNOTICED}") from None
 
 
 # ---- plan()
@@ -446,7 +416,6 @@ def plan(
     interaction_columns: int = 300,
     formula: str | None = None,
     max_leverage: float | None = None,
-    strict: bool = False,
     # options of mechanisms
     residual_guess: float | None = None,
     bags: int | None = None,
@@ -508,8 +477,6 @@ def plan(
         columns, curves and products at once: "price ~ spline(age) + sex*edu".
     max_leverage
         leave out design columns that give a row more leverage than this (0 to 1).
-    strict
-        refuse constant or dependent columns instead of leaving them out.
     residual_guess
         guess of the residual mean square, for the forecast only; not a promise.
     bags, max_megabytes
@@ -585,75 +552,18 @@ def plan(
     def plan_basis(basis: str) -> MechanismPlan:
         return plan_mechanism(mechanism, use, choices | {"basis": basis}, source, engine)
 
-    if basis != AUTO:
-        return finish_plan(plan_basis(basis), choices, source, engine, force=force)
-    choices["basis"], draft, bases = choose_basis(plan_basis)
-    return finish_plan(draft, choices, source, engine, bases=bases, force=force)
-
-
-def finish_plan(
-    draft: MechanismPlan,
-    choices: dict[str, Any],
-    source: Source,
-    engine: Engine,
-    *,
-    bases: tuple[dict[str, Any], ...] = (),
-    force: bool = False,
-) -> Plan:
-    """Return the `Plan` with its notes sorted; refuse one that cannot beat the mean of labels."""
+    if basis == AUTO:
+        choices["basis"], draft = choose_basis(plan_basis)
+    else:
+        draft = plan_basis(basis)
     if not draft.is_useful and not force:
         raise PlanError(utility_refusal(draft, choices, source, engine))
-    rows, notes = draft.features.rows, list(draft.notes)
-    if (left_out := source.rows_left_out(rows)) is not None:
-        notes.append(Note(f"{ROWS_LEFT_OUT}: {left_out_words(left_out, rows)}", Note.ROWS))
+    # People read the first few notes, so the later a stage is, the earlier its notes stand.
+    rows, notes = draft.features.rows, draft.notes
     if draft.claim.delta == 0.0 < choices["delta"]:
-        notes.insert(0, Note("the guarantee has pure ε: nothing of δ is spent", Note.CHOICE))
-    notes.sort(key=lambda note: -getattr(note, "importance", 0))  # people read the first few
+        notes = ("the guarantee has pure ε: nothing of δ is spent", *notes)
+    if (left_out := source.rows_left_out(rows)) is not None:
+        notes = (f"{ROWS_LEFT_OUT}: {left_out_words(left_out, rows)}", *notes)
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
-    values |= {"notes": tuple(notes), "force": force and not draft.is_useful}
-    return Plan(**values | {"table": source.keywords, "bases": bases, "design": None})
-
-
-# ---- forecasts along ε
-
-FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-
-
-def forecast_curve(
-    source: Source,
-    epsilon: float,
-    delta: float,
-    *,
-    mechanism: str,
-    engine: Engine | None = None,
-    **choices: Any,
-) -> list[dict[str, Any]]:
-    """Return a mechanism's forecast at ε and at smaller and larger ones, from features alone.
-
-    `error` is the root mean square of what privacy adds to a prediction, in label units, `low` and
-    `high` are its quantiles over releases, and `kept` is `Plan.explained_share_kept`. All are None
-    where no plan is possible, for the `reason`.
-    """
-    engine = engine or engine_for(source)
-    chosen = mechanism_named(mechanism)
-    request = make_request(chosen, epsilon=epsilon, delta=delta, **choices)
-    chosen.check_request(request, source)
-    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
-    points = []
-    for each in (epsilon * factor for factor in FACTORS):
-        point: dict[str, Any] = {"epsilon": each, "mechanism": mechanism}
-        point |= dict.fromkeys(("error", "low", "high", "of_range", "kept", "reason"))
-        points.append(point)
-        try:
-            draft = chosen.plan(replace(request, epsilon=each), design, source, engine)
-        except PlanError as problem:
-            point["reason"] = str(problem)
-            continue
-        forecast, (low, high) = draft.forecast, draft.labels.range
-        squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
-        for name, square in zip(("error", "low", "high"), squares, strict=True):
-            point[name] = math.sqrt(square) if math.isfinite(square) else None
-        if point["error"] is not None:
-            point["of_range"] = point["error"] / (high - low)
-        point["kept"] = draft.explained_share_kept
-    return points
+    values |= {"notes": notes, "force": force and not draft.is_useful}
+    return Plan(**values | {"table": source.keywords, "design": None})

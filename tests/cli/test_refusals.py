@@ -294,14 +294,13 @@ def test_infinite_features(write: Write, out: Path, suffix: str) -> None:
         ("cm", (table(300)["height"].to_numpy() * 4 - 1).tolist(), "'cm' is (nearly)"),
     ],
 )
-def test_useless_columns_are_refused_if_strict_and_left_out_otherwise(
+def test_useless_columns_are_left_out_with_a_note(
     write: Write, out: Path, suffix: str, name: str, values: list[Any], cause: str
 ) -> None:
     data = write(f"data.{suffix}", **{name: values})
-    assert cause in refused(out, data, "--strict")
-    allowed = release(out, data)
+    allowed = release(out, data, "--verbose")
     assert allowed.code == 0, allowed
-    assert name in allowed.err, "a note says what was left out"
+    assert cause in allowed.err
     assert labeldp("verify", out).code == 0
     shutil.rmtree(out)
 

@@ -249,10 +249,6 @@ def test_a_plan_file_loads_and_its_claim_costs_the_same(name: str, tmp_path: Pat
     assert checked["valid"], checked["problems"]
 
 
-@pytest.mark.xfail(
-    not SAME_ARITHMETIC,
-    reason="the note holds a seal of computed numbers, whose last digits depend on the processor",
-)
 def test_a_plan_that_was_released_is_known_to_be(tmp_path: Path) -> None:
     for file in ("plan.json", "plan.json.released"):
         shutil.copy(f"shaped-gaussian/{file}", tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import LinearRegressor, Plan, PlanError, plan, scan
+from labeldp import LinearRegressor, PlanError, plan, scan
 from labeldp.choose import BASES, choose_basis
 from labeldp.features.basis import Basis, LinearSpline
 from labeldp.sampling.streams import Randomness
@@ -38,15 +39,13 @@ def auto(rows, epsilon, seed=1):
 
 def test_auto_takes_the_richest_that_privacy_adds_little_to():
     made = auto(6000, 1.0)
-    *allowed, last = made.bases
-    assert all(each["allowed"] for each in allowed)
-    assert made.bases[0]["basis"] == "linear"
-    best = [each for each in made.bases if each["allowed"]][-1]
-    assert len(made.features.names) == best["columns"]
-    assert best["added_rms"] == pytest.approx(np.sqrt(made.forecast.added_mse))
-    assert best["added_of_range"] == pytest.approx(best["added_rms"] / 4)
-    assert not last["allowed"] or last["basis"] == BASES[-1]
-    assert any(f"auto chose {best['basis']}" in note for note in made.notes)
+    (note,) = (note for note in made.notes if note.startswith("basis auto chose"))
+    words = r"basis auto chose (\S+), (\d+) columns; what privacy adds .*: linear [\d.]+%, (.*)"
+    chosen, columns, _ = re.fullmatch(words, note).groups()
+    assert int(columns) == len(made.features.names)
+    share = float(re.search(rf"{re.escape(chosen)} ([\d.]+)%", note.split(": ")[1]).group(1))
+    assert share == pytest.approx(100 * np.sqrt(made.forecast.added_mse) / 4, abs=0.006)
+    assert share <= 100 * BASES[chosen]
 
 
 def test_a_larger_budget_buys_a_richer_basis():
@@ -59,18 +58,11 @@ def test_labels_do_not_matter():
     assert json.dumps(one.to_json()) == json.dumps(other.to_json())
 
 
-def test_what_was_tried_stays_with_the_plan():
-    made = auto(1500, 1.0)
-    again = Plan.from_json(json.loads(json.dumps(made.to_json())))
-    assert again.bases == made.bases
-    assert again == made
-
-
 def test_auto_is_linear_where_nothing_can_bend():
     random = np.random.default_rng(0)
     data = pa.table({"k": random.choice(["a", "b"], 1000), "y": random.uniform(size=1000)})
     made = plan(scan(data, label="y", label_range=(0, 1)), 1.0, 1e-6, basis="auto")
-    assert made.bases[0]["basis"] == "linear"
+    assert "basis auto chose linear" in made.notes[0]
     assert "hinges" not in made.features.basis.to_json()
 
 
@@ -101,18 +93,6 @@ def test_a_basis_is_taken_up_to_its_limit():
         assert choose_basis(_Cheap(made, beyond))[0] == before
     assert choose_basis(_Cheap(made, BASES | {poorest: 0.5}))[0] == others[-1]
     assert choose_basis(_Cheap(made, {poorest: 0.5}))[0] == poorest
-
-
-def test_trees_are_named_where_noisy_rows_feed_many_leaves():
-    """60·s² over the variance of labels: at ε = 1 a leaf of 1,440 rows, at ε = 16 one of 6."""
-    rows = scan(table(6000).select(["x0", "y"]), label="y", label_range=(-2, 2))
-    for epsilon, told in ((1.0, False), (12.0, False), (16.0, True)):
-        made = plan(rows, epsilon, 1e-6, mechanism="shaped-flag")
-        notes = choose_basis(_Cheap(made, BASES))[1].notes
-        assert any("trees on noisy rows" in note for note in notes) is told
-    (note,) = (note for note in notes if "trees" in note)
-    assert "1,067 leaves of 6 rows" in note
-    assert "`use='any-model'`" in note
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,6 @@ design_options = together(
     option("--min-count", type=int, help="Merge category levels with fewer rows (default: √rows)."),
     option("--max-leverage", type=float, help="Drop design columns that give a row more leverage."),
     flag("--no-intercept", "intercept", flag_value=False, help="Do not add a constant column."),
-    flag("--strict", help="Refuse constant or dependent columns instead of leaving them out."),
     group="Design options",
 )
 mechanism_options = together(

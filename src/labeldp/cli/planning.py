@@ -27,7 +27,6 @@ from labeldp.cli.options import (
 )
 from labeldp.cli.output import (
     REMARKS,
-    draw_pictures,
     emit_facts,
     emit_json,
     emit_records,
@@ -42,7 +41,6 @@ from labeldp.errors import InputError
 from labeldp.io_util import check_target
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
-from labeldp.pictures import Curve, Picture, need_matplotlib
 from labeldp.profile.text import cells, command, label_facts, summary
 
 if TYPE_CHECKING:
@@ -106,16 +104,12 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
 @option("--out", type=Path, help="Write the plan to this new file, for release --plan.")
 @option("--report", type=Path, metavar="FILE", help="Write an HTML page to read and sign.")
 @option("--compare", is_flag=True, help="Show the forecast of every mechanism.")
-@option("--curve", is_flag=True, help="Show the forecast at smaller and larger ε, too.")
-@option("--plots", type=Path, help="Draw --curve into this new directory; needs the extra plots.")
 @json_option
 def plan(
     data: str,
     out: Path | None,
     report: Path | None,
     compare: bool,
-    curve: bool,
-    plots: Path | None,
     engine_name: str,
     threads: int | None,
     verbose: bool,
@@ -123,31 +117,24 @@ def plan(
     **options: Any,
 ) -> None:
     """Show what a release would publish and guarantee; reads features and no labels."""
-    from labeldp.choose import best_plan, compare as compare_mechanisms
-    from labeldp.planning import finish_plan, forecast_curve, plan as make_plan
+    from labeldp.choose import compare as compare_mechanisms
+    from labeldp.planning import plan as make_plan
 
-    for target in filter(None, (out, report, plots)):
+    for target in filter(None, (out, report)):
         check_target(target)
-    if plots is not None:
-        need_matplotlib()
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
     source = scan_table(data, engine_name, scan_keywords, formula=keywords.get("formula"))
-    keywords = {"epsilon": EPSILON, "delta": DELTA} | keywords
-    # what comparison and curve take: no purpose, and nothing is refused for little utility
-    choices = {k: v for k, v in keywords.items() if k not in ("mechanism", "force", "use")}
     more: dict[str, Any] = {}
-    planned = None
     if compare:
-        if choices.get("basis") == AUTO:
+        if keywords.get("basis") == AUTO:
             raise InputError("--compare needs a basis that is named, not auto; name one")
-        offers = compare_mechanisms(source, engine, **choices)
-        more["comparison"] = [in_flags(offer.to_json()) for offer in offers]
-        if keywords.get("mechanism", AUTO) == AUTO:
-            force = keywords.get("force", False)
-            planned = finish_plan(best_plan(offers), choices, source, engine, force=force)
-    if planned is None:
-        planned = make_plan(source, engine=engine, **keywords)
+        choices = {"epsilon": EPSILON, "delta": DELTA} | keywords
+        choices = {k: v for k, v in choices.items() if k not in ("mechanism", "force")}
+        more["comparison"] = [
+            in_flags(row) for row in compare_mechanisms(source, engine, **choices)
+        ]
+    planned = make_plan(source, engine=engine, **keywords)
     show_notes(planned, verbose)
     if out is not None:
         planned.save(out)
@@ -156,11 +143,6 @@ def plan(
         from labeldp.report.page import report_page
 
         write_text(report, report_page(plan_report(planned)))
-    if curve or plots is not None:
-        points = forecast_curve(source, **choices, mechanism=planned.claim.mechanism, engine=engine)
-        more["forecast_curve"] = points
-        if plots is not None:
-            draw_pictures([_curve_picture(points, planned.claim.epsilon)], plots)
     if as_json:
         emit_json(planned.to_json() | more)
     else:
@@ -178,33 +160,16 @@ def show_notes(planned: Plan, verbose: bool) -> None:
         note(f"and {len(planned.notes) - len(texts)} more notes with --verbose")
 
 
-def _show_plan(
-    planned: Plan,
-    comparison: Sequence[dict[str, Any]] = (),
-    forecast_curve: Sequence[dict[str, Any]] = (),
-) -> None:
+def _show_plan(planned: Plan, comparison: Sequence[dict[str, Any]] = ()) -> None:
     from labeldp.mechanisms.registry import mechanism_named
 
     if comparison:
         for each in comparison:
             each["excess"] = None if each["excess"] is None else f"{each['excess']:.3%}"
         columns = {"mechanism": "mechanism", "bags": "aggregates", "bag_size": "rows"}
-        columns |= {"mean_mse": "MSE", "excess": "excess", "method": "method", "reason": REMARKS}
+        columns |= {"mean_mse": "MSE", "excess": "excess", "reason": REMARKS}
         title = f"Mechanisms at this budget; recommended: {comparison[0]['mechanism']}"
         emit_records(title, comparison, columns)
-    if planned.bases:
-        bases = [
-            {
-                **each,
-                "added_of_range": f"{each['added_of_range']:.2%}",
-                "kept": f"{max(0.0, each['kept']):.1%}",
-                "allowed": "" if each["allowed"] else "too much",
-            }
-            for each in planned.bases
-        ]
-        columns = {"basis": "basis", "columns": "columns", "added_rms": "privacy adds"}
-        columns |= {"added_of_range": "of the range", "kept": "kept", "allowed": REMARKS}
-        emit_records("Bases at this budget, from the poorest", bases, columns)
     claim, forecast = planned.claim, planned.forecast
     document = claim.to_json()
     rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
@@ -228,11 +193,6 @@ def _show_plan(
     residual = number(forecast.residual_ms)
     emit_facts(f"Forecast for a residual mean square of {residual} ({source})", facts)
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
-    if forecast_curve:
-        columns = {"epsilon": "ε", "mechanism": "mechanism", "error": "error", "low": "5 %"}
-        columns |= {"high": "95 %", "of_range": "of the range", "kept": "kept", "reason": REMARKS}
-        title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
-        emit_records(title, forecast_curve, columns)
 
 
 def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
@@ -251,25 +211,6 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
         ("", f"{number(least)} to {number(most)} in 90 % of releases, for {labels}"),
         ("kept of what features explain", f"{kept}, if they explain half of the label's variance"),
     ]
-
-
-def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
-    """Return a plot of the error against ε, with its quantiles over releases."""
-    possible = [point for point in points if point["error"] is not None]
-    x = tuple(point["epsilon"] for point in possible)
-    middle, low, high = (
-        tuple(point[name] or math.nan for point in possible) for name in ("error", "low", "high")
-    )
-    return Picture(
-        name="forecast",
-        title="Forecast from features alone: no label was read",
-        x_label="ε",
-        y_label="error that privacy adds to a prediction (label units)",
-        curves=(Curve("root mean square, 5–95 % of releases", x, middle, low, high, "line"),),
-        levels=tuple((f"at ε = {e:g}", y) for e, y in zip(x, middle, strict=True) if e == epsilon),
-        log_x=True,
-        log_y=True,
-    )
 
 
 @click.command(cls=Command)

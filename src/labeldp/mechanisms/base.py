@@ -299,7 +299,7 @@ class Mechanism(ABC):
             design.labels,
             feature_sums or design.feature_sums,
             forecast,
-            (*design.notes, *notes),
+            (*notes, *design.notes),
             None if feature_sums else design.factor,
             weights,
             design=design,

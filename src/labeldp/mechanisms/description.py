@@ -70,24 +70,8 @@ def describe_draw(document: Document) -> Description:
     )
 
 
-# ---- notes on a plan, which shows the most important ones first
-
 ROWS_LEFT_OUT = "rows without a label"
-
-
-class Note(str):
-    """A note with its importance; plain text, such as on a column's encoding, comes last."""
-
-    CHOICE, COLUMN, NOISE, ROWS = 1, 2, 3, 4
-    """A choice that was made for the user; a column left out; noise that can be avoided; rows left
-    out."""
-
-    importance: int
-
-    def __new__(cls, text: str, importance: int = 0) -> Note:
-        self = super().__new__(cls, text)
-        self.importance = importance
-        return self
+"""How a plan's note on them begins."""
 
 
 def left_out_words(left_out: int, rows: int) -> str:

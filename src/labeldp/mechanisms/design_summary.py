@@ -20,8 +20,6 @@ from labeldp.exact.leverage import Leverage, LeverageScan
 from labeldp.exact.person_norms import PersonScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.formula import Formula
-from labeldp.mechanisms.description import Note
 from labeldp.mechanisms.noise_shape import NoiseCovariance
 from labeldp.mechanisms.options import Encoding, PlanRequest, names
 from labeldp.passes.engine import Engine
@@ -79,7 +77,7 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
     if source.label_range is None:
         raise InputError("the label range is missing; give `label_range`")
     options = {name: getattr(encoding, name) for name in names(Encoding)}
-    max_leverage, strict = options.pop("max_leverage"), options.pop("strict")
+    max_leverage = options.pop("max_leverage")
     features = fit_features(source, **options, run_pass=engine.run_pass)
     gram = engine.run_pass("feature sums", source, GramAccumulator(features))
     if gram.rows != features.rows:
@@ -97,18 +95,7 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         for column in features.number_columns
         if column not in independent and features.design_columns[column].degree == 0
     ]
-    if strict:
-        wanted_columns = source.names
-        if encoding.formula is not None:
-            wanted_columns = Formula(encoding.formula, source.names).columns
-        constant = [
-            f"feature column {name!r} is constant or an id"
-            for name in wanted_columns
-            if name not in features.columns
-        ]
-        for problem in (*constant, *dependent):
-            raise DataError(f"{problem}; `drop` it, or plan without `strict` to leave it out")
-    notes = [*features.notes, *(Note(f"{each}, left out", Note.COLUMN) for each in dependent)]
+    notes = [f"{each}, left out" for each in dependent]
     leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     while max_leverage is not None and leverage.maximum > max_leverage:
         # Leave out the column with the largest share in the costliest row, until none has more.
@@ -119,7 +106,7 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
                 f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
             )
         gone = f"left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
-        notes.append(Note(f"{costly.column}: {gone}", Note.COLUMN))
+        notes.append(f"{costly.column}: {gone}")
         factor = verified_cholesky(gram, features.keep(kept), saturated=True)
         leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
@@ -140,11 +127,12 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
     usual = 4 / math.sqrt(gram.rows)  # a level with √rows rows has 1/√rows
     if leverage.maximum > usual:
         costly = leverage.costliest[0]
-        words = (
+        notes.insert(
+            0,
             f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
-            f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out"
+            f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out",
         )
-        notes.append(Note(words, Note.NOISE))
+    notes += features.notes  # on encoding: the last that people need
     return DesignSummary(
         features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), tuple(notes)
     )

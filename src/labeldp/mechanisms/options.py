@@ -164,7 +164,6 @@ class Encoding(OptionGroup):
     interaction_columns: int = option(_count, 300)
     formula: str | None = option(to_str)
     max_leverage: float | None = option(_leverage)
-    strict: bool = option(to_bool, False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -50,7 +50,7 @@ from labeldp.mechanisms.checks import (
     check_numbers,
     other_table,
 )
-from labeldp.mechanisms.description import Description, Document, Note, describe_person, number
+from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL_TAILS, check_noise_scatter, check_values
@@ -416,31 +416,27 @@ class ShapedFlag(Mechanism):
         explained = explained_ms(width, options.residual_guess or 0.0)
         return PricedShape(shape, claim, design, root, explained)
 
-    def _notes(self, best: PricedShape, plain: PricedShape) -> Iterator[Note]:
+    def _notes(self, best: PricedShape, plain: PricedShape) -> Iterator[str]:
         shape, claim = best.shape, best.claim
         if shape.ridge:
             less = 1 - best.prior_added_mse / plain.prior_added_mse
-            yield Note(
+            yield (
                 f"few rows for the columns: the shape has a ridge of {shape.ridge:g}, with which "
                 f"shrunken predictions are expected to have {less:.0%} less squared error by "
                 f"noise, and those of least squares {best.added_mse / plain.added_mse:.2g} times "
-                "as much; for coefficients and their intervals take `shape_ridge=0`",
-                Note.CHOICE,
+                "as much; for coefficients and their intervals take `shape_ridge=0`"
             )
         if claim.person is not None:
-            yield Note(
+            yield (
                 f"the guarantee is for all rows of a person together, at most {claim.person.rows}, "
                 f"which takes {claim.length / shape.length:.3g} times the noise of one for single "
-                "rows",
-                Note.NOISE,
+                "rows"
             )
         else:
-            yield Note(
+            yield (
                 f"noise has a {shape.kind} shape, which adds {shape.gain:.1f} times less noise "
                 "than the same in every direction and at most "
                 f"{shape.gap - 1:.1%} more than the best possible"
-                f"{' for such predictions' if shape.ridge else ''}",
-                Note.CHOICE,
             )
 
     # ---- run
