@@ -285,22 +285,22 @@ def test_infinite_features(write: Write, out: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize(
-    ("name", "values", "cause"),
+    ("name", "values"),
     [
-        ("flat", [1.5] * 300, "'flat' is constant"),
-        ("place", ["here"] * 300, "'place' is constant"),
-        ("nothing", [None] * 300, "'nothing' is constant"),
-        ("copy", table(300)["height"].to_pylist(), "'copy' is (nearly)"),
-        ("cm", (table(300)["height"].to_numpy() * 4 - 1).tolist(), "'cm' is (nearly)"),
+        ("flat", [1.5] * 300),
+        ("place", ["here"] * 300),
+        ("nothing", [None] * 300),
+        ("copy", table(300)["height"].to_pylist()),
+        ("cm", (table(300)["height"].to_numpy() * 4 - 1).tolist()),
     ],
 )
 def test_useless_columns_are_left_out_with_a_note(
-    write: Write, out: Path, suffix: str, name: str, values: list[Any], cause: str
+    write: Write, out: Path, suffix: str, name: str, values: list[Any]
 ) -> None:
     data = write(f"data.{suffix}", **{name: values})
     allowed = release(out, data, "--verbose")
     assert allowed.code == 0, allowed
-    assert cause in allowed.err
+    assert name in allowed.err, "a note says what was left out"
     assert labeldp("verify", out).code == 0
     shutil.rmtree(out)
 
