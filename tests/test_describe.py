@@ -24,7 +24,6 @@ from tests.tables import source
 CASES: list[dict[str, Any]] = [
     {"mechanism": "shaped-flag"},
     {"mechanism": "wtd-flag", "bags": 200},
-    {"mechanism": "wtd-flag", "bags": 200, "compact": True},
     {"mechanism": "noisy-rows"},
     {"mechanism": "noisy-rows", "with_features": True},
     {"mechanism": "sampled-wtd-flag", "bags": 12, "bag_size": 64},

@@ -422,7 +422,6 @@ def plan(
     max_megabytes: float | None = None,
     floor: str | None = None,
     residual_ms: float | None = None,
-    compact: bool = False,
     residual_share: float | None = None,
     noise: str | None = None,
     shape_ridge: float | None = None,
@@ -484,8 +483,6 @@ def plan(
     floor, residual_ms
         residual floor of wtd-flag and sampled-wtd-flag: "measured+added", "measured", "added" or
         "declared", with the residual mean square that you promise.
-    compact
-        publish wtd-flag in d+1 rows that carry the same information.
     residual_share, noise, shape_ridge
         of shaped-flag: share of the budget for the residual; "gaussian", "radial" or "auto"; ridge
         of the fits that the noise is shaped for.

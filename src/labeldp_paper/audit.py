@@ -499,13 +499,6 @@ class WtdFlagDataset(FloorDataset):
         assert isinstance(plan.claim, WtdFlagClaim)
         return (plan.claim.max_leverage or 1.0) * plan.claim.protected
 
-    @staticmethod
-    def refusal(plan: Plan) -> str | None:
-        assert isinstance(plan.claim, WtdFlagClaim)
-        if not plan.claim.compact:
-            return None
-        return "a compact release tells what its aggregates do: audit these, leave `compact` out"
-
     def draw(self, releases: int, rng_factory: RngFactory) -> Observation:
         """Aggregates are independent, so those of all releases of one floor are drawn as one."""
         randomness, claim, features = rng_factory(), self._claim, self._plan.features

@@ -30,7 +30,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "shaped": (),
     "persons": ("--person", "who"),
     "rows of persons": ("--mechanism", "noisy-rows", "--person", "who", "--with-features"),
-    "compact": ("--mechanism", "wtd-flag", "--compact"),
+    "all rows": ("--mechanism", "wtd-flag", "--bags", "60"),
     "curves": ("--basis", "splines:3", "--interactions", "a:c", "--log", "c", "--winsor", "0.01"),
     "paid": ("--ledger", "{}.db", "--dataset", "table", "--about", "about.toml", "--json"),
 }

@@ -104,7 +104,7 @@ def test_help_shows_few_options_and_help_all_the_rest_in_groups() -> None:
     assert "--bag-seed" not in short
     for title in ("Text file options:", "shaped-flag options:", "Design options:"):
         assert f"\n{title}\n" in whole
-    assert whole.index("wtd-flag options:") < whole.index("--compact")
+    assert whole.index("shaped-flag options:") < whole.index("--shape-ridge")
     assert whole.count("--epsilon") == 1
     assert "--help-all" not in labeldp("report", "--help").out
 

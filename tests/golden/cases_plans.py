@@ -57,8 +57,6 @@ OPTIONS: dict[str, Options] = {
     },
     "wtd-flag budget": {},
     "wtd-flag tight": {**TIGHT},
-    "wtd-flag wide compact": {**WIDE, "compact": True, "bags": 18_432},
-    "wtd-flag compact added": {"compact": True, "floor": "added", "bags": 300},
     "wtd-flag bags": {"bags": 1},
     "wtd-flag megabytes": {**WIDE, "max_megabytes": 0.01},
     "wtd-flag guess": {"residual_guess": 6.5},

@@ -33,8 +33,6 @@ OPTIONS: dict[str, tuple[str, Options]] = {
             "declared": {"floor": "declared", "residual_ms": 5.0},
             "worst case": {"accountant": "exact-worst-case"},
             "paper": {"accountant": "paper", "floor": "added"},
-            "compact": {"compact": True},
-            "compact, many": {"compact": True, "bags": 10**6, "floor": "added"},
             "two blocks": {"bags": 20_000},
             "no intercept": {"intercept": False},
         }.items()

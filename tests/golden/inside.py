@@ -54,7 +54,8 @@ from labeldp.release.certificate import claimed_fields, seal
 
 # --- names inside the package -------------------------------------------------------------------
 from labeldp.sampling.streams import Randomness
-from labeldp_paper import theory
+from labeldp_paper.theory.earlier import random_projection_max_bags
+from labeldp_paper.theory.utility import theorem1_utility
 
 # ------------------------------------------------------------------------------------------------
 from tests.seeds import seeds_from
@@ -392,8 +393,8 @@ OTHER: Answers = {
     "default_measurement": lambda *budget: list(asdict(default_measurement(*budget)).values()),
     "added_variance": added_variance,
     "lower_bound": _lower_bound,
-    "theorem 1 utility": lambda *given: theory.theorem1_utility(*given).log10_failure,
-    "random projection": theory.random_projection_max_bags,
+    "theorem 1 utility": lambda *given: theorem1_utility(*given).log10_failure,
+    "random projection": random_projection_max_bags,
 }
 
 ANSWERS: dict[str, Answers] = {

@@ -45,6 +45,9 @@ CORRECTED = {
 }
 """Fits that were wrong and are not repeated. Their model files still predict what they did."""
 
+REMOVED = {"flag-compact": "compact releases are drawn no more; plan again"}
+"""Plans of what is released no more, and what a release of one says."""
+
 every_release = pytest.mark.parametrize("name", RELEASES)
 one_of_each_mechanism = pytest.mark.parametrize(
     "name", ["flag-compact", "sampled-added", "lag-column", "shaped-splines", "rows-laplace"]
@@ -234,6 +237,9 @@ def test_a_plan_file_loads_and_its_claim_costs_the_same(name: str, tmp_path: Pat
     shutil.copy(f"{name}/plan.json", copy)
     given = ["release", RELEASES[name]["table"], "--plan", copy, "--anyway", "--out", out]
     made = command(*given)
+    if name in REMOVED:
+        assert (made.code, made.err.count(REMOVED[name])) == (2, 1)
+        return
     if document["floor"] and document["floor"]["mode"] == "measured":
         for _ in range(4):  # a measurement may fall short by its noise: one in twenty here
             made = command(*given, "--again") if made.code == 2 else made

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -71,7 +73,6 @@ CASES = {
             "bags": 10,
             "floor": "added",
             "max_megabytes": 1.0,
-            "compact": True,
             "bag_size": 3,
         },
         unnoticed={("shape", "gap"), ("shape", "passes")},
@@ -139,6 +140,19 @@ def forged_tables(release: Release, table: pa.Table | None = None, **files: pa.T
     certificate["digests"] |= {name: table_digest(each) for name, each in renewed}
     files = {**release.files, **files}
     return replace(release, table=table, certificate=seal(certificate), files=files)
+
+
+def compacted(release: Release) -> Release:
+    """A release in the form of old compact ones: d+1 rows, the triangle that QR makes of it."""
+    units = release.features.kept_scales
+    triangle = np.linalg.qr(np.column_stack([release.design / units, release.labels]))[1]
+    triangle *= np.where(np.diag(triangle) < 0, -1.0, 1.0)[:, None]
+    step = math.ldexp(1.0, release.certificate["numerics"]["grid_exponent"])
+    labels = np.rint(triangle[:, -1] / step) * step + 0.0
+    columns = [*(triangle[:, :-1] * units).T, labels]
+    table = pa.Table.from_arrays(list(map(pa.array, columns)), schema=release.table.schema)
+    form = replace(release, certificate=release.certificate | {"form": "compact"})
+    return forged_tables(form, table)
 
 
 def saved(release: Release, folder: Path) -> Path:

@@ -23,7 +23,7 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
     "shaped": ({"mechanism": "shaped-flag", "epsilon": 1.0}, True),
     "enough residual": ({**FLAG, "epsilon": 60.0}, False),
     "noise added": (
-        {"mechanism": "wtd-flag", "bags": 200_000, "compact": True, "epsilon": 8.0},
+        {"mechanism": "wtd-flag", "bags": 20_000, "epsilon": 8.0},
         True,
     ),
 }

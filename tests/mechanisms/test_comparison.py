@@ -150,7 +150,7 @@ def test_options_of_some_mechanisms_narrow_the_choice() -> None:
     drawn = plan(source(400), bag_size=16, bags=20, epsilon=1.0, delta=1e-5)
     assert drawn.claim.mechanism in (SAMPLED, NOISY)
     with pytest.raises(InputError, match="does not apply to"):
-        plan(source(400), compact=True, bag_size=10, **BUDGET)
+        plan(source(400), shape_ridge=0.1, bag_size=10, **BUDGET)
     with pytest.raises(InputError, match="no argument `bagz`; did you mean `bags`"):
         plan(source(400), bagz=3, **BUDGET)
 

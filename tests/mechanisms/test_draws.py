@@ -87,17 +87,9 @@ def test_what_does_not_fit_memory_is_written_as_it_is_drawn(
     assert made.release_to(tmp_path / "r", rows).table.num_rows == made.claim.bags
 
 
-def test_a_compact_release_of_many_aggregates_fits_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds d+1 rows however many aggregates they stand for."""
-    made = small_plan(FLAG, bags=5000, compact=True)
-    columns = len(made.features.names)
-    monkeypatch.setattr(running, "MOST_NUMBERS", (columns + 1) ** 2)
-    assert made.release(source(ROWS)).table.num_rows == columns + 1
-
-
 @pytest.mark.parametrize(
     ("mechanism", "options"),
-    [*((name, {}) for name in CASES), (FLAG, {"compact": True}), (EVERY, {"with_features": True})],
+    [*((name, {}) for name in CASES), (EVERY, {"with_features": True})],
 )
 def test_what_is_held_in_memory_is_counted_before_it_is_drawn(
     mechanism: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ from labeldp.mechanisms.checks import _entries_fit, _fits, bag_squares, improbab
 from labeldp.release.certificate import seal
 from labeldp.release.tables import table_digest
 from tests.console import labeldp
-from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
+from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, compacted, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table
 
@@ -26,7 +26,7 @@ Reals = Any
 CASES: dict[str, dict[str, Any]] = {
     "whole": {"mechanism": FLAG, "bags": 60},
     "few": {"mechanism": FLAG, "bags": 4},
-    "compact": {"mechanism": FLAG, "bags": 60, "compact": True},
+    "compact": {"mechanism": FLAG, "bags": 60},
     "bags": {"mechanism": SAMPLED, "bags": 12, "bag_size": 32},
 }
 
@@ -37,7 +37,8 @@ def releases() -> dict[str, Release]:
     made = {}
     for name, options in CASES.items():
         given = {"accountant": "exact-worst-case", "floor": "added"} | options
-        made[name] = plan(rows, epsilon=2.0, delta=1e-3, **given).release(rows)
+        release = plan(rows, epsilon=2.0, delta=1e-3, **given).release(rows)
+        made[name] = compacted(release) if name == "compact" else release
     return made
 
 

@@ -145,7 +145,6 @@ def test_each_field_of_a_plan_agrees_with_the_others(made: Plan) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "change"),
     [
-        (FLAG, {"compact": True, "bags": 11}),
         (SAMPLED, {"bags": 11}),
         (SAMPLED, {"rank": 9}),
         (SAMPLED, {"rank": 11}),

@@ -19,7 +19,7 @@ from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
-from labeldp.mechanisms.wtd_flag import draw_aggregates, draw_compact
+from labeldp.mechanisms.wtd_flag import draw_aggregates
 from labeldp.passes.engine import LocalEngine
 from labeldp.sampling.streams import Randomness
 from tests.plans import plan
@@ -48,10 +48,9 @@ class Sketcher:
         self.sigma = float(np.linalg.norm(self.labels - self.design @ self.beta))
 
     def draw(
-        self, bags: int, seed: int, added: float = 0.0, *, compact: bool = False
+        self, bags: int, seed: int, added: float = 0.0
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        draw = draw_compact if compact else draw_aggregates
-        chunks = draw(
+        chunks = draw_aggregates(
             self.factor,
             AggregateLabelSampler(self.residual, self.grid, added, True),
             bags,

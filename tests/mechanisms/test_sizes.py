@@ -90,11 +90,6 @@ def test_a_declared_floor_carries_as_many_as_its_law_has_it() -> None:
     assert most >= 5
     assert sizing.choose_bags(rich, 1.0) <= most
     assert sizing.needed_floor(rich, most) <= 250.0 < sizing.needed_floor(rich, most + 1)
-    assert sizing.choose_bags(rich, 1.0, compact=True) == most
-
-
-def test_a_compact_release_takes_as_many_aggregates_as_there_may_be() -> None:
-    assert sizing.choose_bags(terms(), 1e-9, compact=True) == 10**7
 
 
 # --- floors of plans -----------------------------------------------------------------------

@@ -266,8 +266,6 @@ def test_mechanisms_that_do_not_say_how_are_refused(monkeypatch: pytest.MonkeyPa
         tried(table(2000), **over)
     with pytest.raises(InputError, match="audit `accountant='exact'`"):
         audit(promised(), min_eigenvalue=0.9, bags=1, **THEOREM2)
-    with pytest.raises(InputError, match="leave `compact` out"):
-        tried(mechanism="wtd-flag", bags=40, compact=True)
     with pytest.raises(InputError, match="audit `accountant='exact'` given the bags"):
         tried(**BAGS | {"accountant": "exact-worst-case", "bag_seed": None})
     with pytest.raises(InputError, match="`seconds` must be above 0"):

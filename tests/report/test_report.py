@@ -33,7 +33,7 @@ ROWS = 2000
 CASES: list[dict[str, Any]] = [
     {"mechanism": "shaped-flag", "noise": "gaussian"},
     {"mechanism": "shaped-flag", "delta": 0.0},
-    {"mechanism": "wtd-flag", "compact": True},
+    {"mechanism": "wtd-flag", "bags": 400},
     {"mechanism": "sampled-noisy-wtd-lag", "bags": 50},
     {"mechanism": "noisy-rows"},
 ]

@@ -280,7 +280,6 @@ mechanism_options = together(
         option("--bag-seed", type=click.IntRange(min=0), help="Seed, to draw the same bags again."),
         group="Options of sampled-wtd-flag and sampled-noisy-wtd-lag",
     ),
-    flag("--compact", group="wtd-flag options", help="Publish d+1 rows with the same information."),
     together(
         option("--noise", metavar="LAW", help="gaussian, radial (pure ε) or auto (default)."),
         option("--residual-share", type=float, help="Budget share of the residual, 0 for none."),

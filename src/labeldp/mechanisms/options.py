@@ -215,7 +215,7 @@ def aggregates_in(megabytes: float, columns: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class FloorOptions(AggregateOptions):
-    """The residual floor; `residual_floor.floor_mode` knows its modes."""
+    """The residual floor (`residual_floor.floor_mode`): all options of wtd-flag."""
 
     floor: str | None = option(to_str)
     residual_ms: float | None = option(_positive)
@@ -228,13 +228,6 @@ class BagOptions(AggregateOptions):
     bag_size: int | None = option(_count)
     over_draw: bool = option(to_bool, False)
     bag_seed: int | None = option(_seed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WtdFlagOptions(FloorOptions):
-    """wtd-flag."""
-
-    compact: bool = option(to_bool, False)
 
 
 @dataclass(frozen=True, kw_only=True)

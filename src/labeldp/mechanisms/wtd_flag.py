@@ -48,7 +48,7 @@ from labeldp.mechanisms.design_summary import (
     most_rows,
 )
 from labeldp.mechanisms.forecast import fit_excess, forecast, mean_excess, sketched_error
-from labeldp.mechanisms.options import AccountQuestion, PlanRequest, WtdFlagOptions, aggregates_in
+from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest, aggregates_in
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, FloorOutcome
 from labeldp.release.label_model import SketchedLabels
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from labeldp.release.files import Release
 
 Reals = NDArray[np.float64]
-Request = PlanRequest[WtdFlagOptions]
+Request = PlanRequest[FloorOptions]
 
 MOST_PUBLISHED_BAGS = 10**7
 """Largest number of aggregates in a release."""
@@ -85,7 +85,7 @@ class WtdFlagClaim(floors.FloorClaim):
     mechanism: ClassVar[str] = "wtd-flag"
 
     compact: bool = False
-    """Published as d+1 rows that carry all that the aggregates do (theory §8)."""
+    """An old release of d+1 rows, the triangle of a QR of all aggregates; drawn no more."""
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -133,8 +133,8 @@ class WtdFlagClaim(floors.FloorClaim):
 #
 # As aggregates are added the forecast error first falls like 1/m; once the needed floor exceeds the
 # data's own residual it falls more slowly or levels off. So the number need not know the residual:
-# take the largest that the file may hold, and stop where more no longer reduce the error. A compact
-# release has d+1 rows whatever m is, so there the largest m is taken (theory §6, §8).
+# take the largest that the file may hold, and stop where more no longer reduce the error. See
+# theory §6.
 
 _GROWTH = 4
 _LEAST_GAIN = 4e-3
@@ -153,12 +153,10 @@ def needed_floor(floor: floors.FloorParameters, bags: int, *, certified: bool = 
     return calibrate(profile, "floor", floor.epsilon, floor.delta, certified=certified)
 
 
-def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: bool = False) -> int:
+def choose_bags(floor: floors.FloorParameters, megabytes: float) -> int:
     """Return how many aggregates to publish (step 2)."""
-    facts, rank, most = floor.facts, floor.rank, MOST_PUBLISHED_BAGS
-    smallest = rank + 2
-    if not compact:
-        most = min(most, aggregates_in(megabytes, rank))
+    facts, rank = floor.facts, floor.rank
+    smallest, most = rank + 2, min(MOST_PUBLISHED_BAGS, aggregates_in(megabytes, rank))
     if most < smallest:
         raise PlanError(
             f"a file of this size holds {most} aggregates, but a fit of {rank} columns needs "
@@ -181,8 +179,6 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float, *, compact: boo
             f"columns needs at least {smallest}; raise ε or δ, use `floor='measured+added'`, or "
             "drop columns"
         )
-    if compact:
-        return most
 
     def expected_error(bags: int) -> float:
         needed = needed_floor(floor, bags, certified=False)  # only the chosen one is certified
@@ -218,8 +214,6 @@ class WtdFlag(Mechanism):
                                                                                -> establish_floor
         7. draw aggregated features Z = G·R; they do not depend on labels      -> draw_aggregates
         8. draw aggregated labels N(Z·β̂, σ² + added), exactly rounded          -> draw_aggregates
-    A compact release replaces steps 7 and 8 by d+1 rows that carry the same information
-    (theory §8): draw_compact.
     Labels enter in step 4 and leave in steps 6 and 8 alone. Their noise is drawn by
     `residual_floor`, which sampled-wtd-flag shares (`establish_floor` and
     `AggregateLabelSampler.publish`), through `sampling/rounded_noise`.
@@ -227,7 +221,7 @@ class WtdFlag(Mechanism):
 
     name = "wtd-flag"
     title = "m sums of all rows with secret Gaussian weights (Algorithm 1)"
-    Options = WtdFlagOptions
+    Options = FloorOptions
     accountants = ("paper", "exact-worst-case", "exact")
     covers_persons = True
     closed_form = True
@@ -265,16 +259,11 @@ class WtdFlag(Mechanism):
         )
         rank = parameters.rank
         megabytes = options.megabytes(facts.rows * (len(design.features.columns) + 1))
-        bags = options.bags or choose_bags(parameters, megabytes, compact=options.compact)
+        bags = options.bags or choose_bags(parameters, megabytes)
         if bags > MOST_PUBLISHED_BAGS:
             raise PlanError(
                 f"{bags:,} aggregates are too many; ask for {MOST_PUBLISHED_BAGS:,} at most "
                 "(`bags`)"
-            )
-        if options.compact and bags <= rank + 1:
-            raise PlanError(
-                f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for "
-                "more (`bags`), or leave `compact` out"
             )
         floor = floors.claimed_floor(
             needed_floor(parameters, bags),
@@ -291,7 +280,6 @@ class WtdFlag(Mechanism):
             measurement=parameters.measurement,
             max_leverage=facts.max_leverage,
             inflation=facts.inflation,
-            compact=options.compact,
             person=person,
         )
         expected = forecast(
@@ -325,8 +313,9 @@ class WtdFlag(Mechanism):
         plan.check_source(
             source,
             claim.intercept <= (features.constant is not None),
-            not claim.compact or claim.bags > claim.rank + 1,
         )
+        if claim.compact:
+            raise PlanError("compact releases are drawn no more; plan again")
         randomness.spend()
         # Step 4: labels enter. Only sums of them are kept. Persons are counted in the very pass
         # that sums labels: another might see other rows.
@@ -351,11 +340,8 @@ class WtdFlag(Mechanism):
             residual, labels, outcome.added_variance, features.intercept
         )
         grid = rounded_noise.grid_for(math.sqrt(claim.floor))
-        if claim.compact:
-            blocks = draw_compact(factor, sampler, claim.bags, grid, randomness)
-        else:
-            threads = thread_count(engine.threads)
-            blocks = draw_aggregates(factor, sampler, claim.bags, grid, randomness, threads)
+        threads = thread_count(engine.threads)
+        blocks = draw_aggregates(factor, sampler, claim.bags, grid, randomness, threads)
         schema = aggregate_schema(features, source.label or "label")
 
         def batches() -> Generator[pa.RecordBatch, None, None]:
@@ -535,30 +521,3 @@ def _times_triangle(left: Reals, upper: Reals) -> Reals:
         stop = start + _PANEL
         np.matmul(upper[:stop, start:stop].T, left[:, :stop].T, out=product[start:stop])
     return product.T
-
-
-def draw_compact(
-    factor: VerifiedCholesky,
-    sampler: floors.AggregateLabelSampler,
-    bags: int,
-    grid: int,
-    randomness: Randomness,
-) -> Generator[tuple[Reals, Reals], None, None]:
-    """Yield the d+1 rows of a compact release: the triangle that QR makes of `bags` aggregates.
-
-    G = QT with T the Bartlett factor of a Wishart matrix: χ with m, m−1, … degrees of freedom on
-    its diagonal, normals above, all independent. Row i of T·R takes the place of an aggregate. A
-    last row, without features, holds what is left of the labels: √(σ² + s²)·χ with m − d degrees
-    of freedom. Either form can be made from the other without labels (theory §8).
-    """
-    rank, stream = factor.rank, randomness.features
-    triangle = np.triu(stream.standard_normal((rank, rank)), 1)
-    triangle += np.diag(np.sqrt(stream.chisquare(bags - np.arange(rank))))
-    features = triangle @ factor.root()
-    codes = sampler.publish(features, grid, randomness)
-    step, exact = grid - sampler.exponent, sampler.exact_at(features)
-    left = rounded_noise.sample_rounded_chi(bags - rank, step, randomness, exact)
-    yield (
-        np.vstack([features, np.zeros((1, rank))]),
-        np.ldexp(np.append(codes, left), sampler.exponent),
-    )

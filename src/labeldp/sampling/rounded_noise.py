@@ -4,10 +4,9 @@ Everything published that depends on labels is a number of the form
 
     round(mean + scale·noise)   to a multiple of a public power of two,
 
-where mean and/or scale depend on labels and the noise is N(0,1) or Laplace's e^{−|x|}/2 (in a
-compact release one number is std·χ instead, see `sample_rounded_chi`; radial noise makes several
-numbers at once, see `sample_rounded_radial`). The rounding is that of the *ideal real number*, so
-what is published is post-processing of the ideal mechanism and the
+where mean and/or scale depend on labels and the noise is N(0,1) or Laplace's e^{−|x|}/2 (radial
+noise makes several numbers at once, see `sample_rounded_radial`). The rounding is that of the
+*ideal real number*, so what is published is post-processing of the ideal mechanism and the
 certificate holds with no numerical slack (plain float64 sums leave gaps in the set of reachable
 numbers, and the gaps move when a label does).
 
@@ -49,9 +48,6 @@ _INVERSE_ERROR = 2.0**-44
 _ULP = 2.0**-52
 _FIRST_PRECISION = 192
 _MOST_BITS = 64 * 16
-_SERIES = 600
-"""Degrees of freedom up to which χ's distribution is summed as a series."""
-_REACH = 45
 _ARB_LOCK = threading.RLock()
 """The precision of ball arithmetic is one for all threads, so one at a time works with balls."""
 
@@ -144,32 +140,6 @@ def sample_rounded(
     return np.asarray(cell * step + 0.0)
 
 
-def sample_rounded_chi(freedom: int, grid: int, randomness: Randomness, exact: Exact) -> float:
-    """Return round(std·χ) to a multiple of 2**grid; χ² has `freedom` degrees. One exact draw.
-
-    `exact` gives std to any precision; its mean is not used.
-    """
-    from flint import arb
-    from scipy.special import gammainccinv, gammaincinv
-
-    word = int(words(randomness.labels, 1)[0])
-    half, above = freedom / 2, 2**64 - word
-    if word < above:  # each half of the law by its own end: 1 less a double may be 0
-        square = 2 * gammaincinv(half, (word + 0.5) * 2.0**-64)
-    else:
-        square = 2 * gammainccinv(half, (above - 0.5) * 2.0**-64)
-    with _precision(_FIRST_PRECISION):
-        _, std = exact(0, _FIRST_PRECISION)
-        guess = round(float(std.mid()) * math.sqrt(float(square)) * 2.0**-grid)
-
-    def distribution(border: Any, precision: int) -> Any:
-        _, std = exact(0, precision)
-        return _chi_distribution(freedom, border / std if border > 0 else arb(0))
-
-    uniform = _LazyUniform(word, randomness)
-    return math.ldexp(_cell_of(uniform, guess, grid, distribution), grid)
-
-
 def sample_rounded_radial(
     mean: Reals, mean_error: Reals, scale: float, grid: int, randomness: Randomness, exact: Exact
 ) -> Reals:
@@ -212,40 +182,23 @@ def _cell_in_doubt(
     with _precision(_FIRST_PRECISION):
         mean, scale = exact(row, _FIRST_PRECISION)
         place = (mean + scale * float(unit)) * arb(2) ** -grid
-        guess = int((place + arb(0.5)).mid().floor().unique_fmpz())
-
-    def distribution(border: Any, precision: int) -> Any:
-        mean, scale = exact(row, precision)
-        distance = (border - mean) / scale
-        # in the upper half the number is mean − scale·F⁻¹(p)
-        return noise.below(-distance if upper_half else distance)
+        cell = int((place + arb(0.5)).mid().floor().unique_fmpz())
 
     uniform = _LazyUniform(word & (2**63 - 1), randomness)
-    return _cell_of(uniform, guess, grid, distribution, falling=upper_half)
-
-
-def _cell_of(
-    uniform: _LazyUniform,
-    cell: int,
-    grid: int,
-    distribution: Callable[[Any, int], Any],
-    *,
-    falling: bool = False,
-) -> float:
-    """Return the exact cell of a number that grows with its uniform p, or falls with it.
-
-    `distribution` gives the p at which the number would be at a border, as a ball of so many bits.
-    The search goes on from `cell`.
-    """
-    from flint import arb
 
     def is_below(half_cells: int) -> bool:
+        """Return whether the number lies below a border, counted in half cells."""
+
         def at_border(precision: int) -> Any:
-            return distribution(arb(half_cells) * arb(2) ** (grid - 1), precision)
+            """Return the p at which the number would be there."""
+            mean, scale = exact(row, precision)
+            distance = (arb(half_cells) * arb(2) ** (grid - 1) - mean) / scale
+            # in the upper half the number is mean − scale·F⁻¹(p)
+            return noise.below(-distance if upper_half else distance)
 
-        return uniform.is_below(at_border) is not falling
+        return uniform.is_below(at_border) is not upper_half
 
-    # The cell of k is between the borders k − 1/2 and k + 1/2, counted in half cells.
+    # The cell of k is between the borders k − 1/2 and k + 1/2.
     while is_below(2 * cell - 1):
         cell -= 1
     while not is_below(2 * cell + 1):
@@ -289,44 +242,6 @@ class _LazyUniform:
             word = int(words(self._randomness.refinement, 1)[0])
             self.tail, self.length = (self.tail << 64) | word, self.length + 64
         raise PlanError("a number could not be rounded; nothing was published, run again")
-
-
-def _chi_distribution(freedom: int, x: Any) -> Any:
-    """Return P[χ ≤ x] as a ball: the incomplete gamma function, or its integral if too slow.
-
-    The series cancels more digits the more degrees there are and gets that many more. The
-    integral starts where 2^−1020 at most lies below, beyond every bit that is ever drawn: by
-    Laurent and Massart's e^(−45²), or (e/ν)^(ν/2) below 1.
-    """
-    from flint import acb, arb, ctx
-
-    half = arb(freedom) / 2
-    if freedom <= _SERIES:
-        with _precision(ctx.prec + 4 * freedom):
-            return (x * x / 2).gamma_lower(half, 1)
-    start = max(1, math.floor(math.sqrt(freedom) - _REACH))
-    if x <= start:
-        return arb(0, 2.0**-1020)
-    scale = acb((1 - half) * arb(2).log() - half.lgamma())
-    mass = acb.integral(
-        lambda z, _: (_log_density(freedom - 1, z) + scale).exp(), acb(start), acb(x)
-    )
-    return mass.real + arb(0, 2.0**-1020)
-
-
-def _log_density(power: int, z: Any) -> Any:
-    """Return power·log z − z²/2 of every complex z in a ball, by its tangent and its curvature.
-
-    Over a wide ball the two large terms would not cancel, and the integral would need √ν times as
-    many pieces.
-    """
-    from flint import acb
-
-    middle = acb(z.real.mid(), z.imag.mid())
-    off = z - middle
-    value = power * middle.log() - middle * middle / 2
-    slope, bend = power / middle - middle, -power / (z * z) - 1
-    return value + off * slope + off * off * bend / 2
 
 
 class _ChiScale:
