@@ -16,7 +16,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, scan
 from labeldp.data.source import Source
-from labeldp.learners import normal_equations
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.layers import input_columns
 from labeldp.learners.normal_equations import row_equations
@@ -53,16 +52,13 @@ def best() -> Array:
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_a_fit_is_least_squares_of_the_noisy_labels(law: str) -> None:
-    """With the source's features or its own, and with rows in blocks of any size."""
+    """With the source's features or its own, and with rows in batches of any size."""
     release = drawn(law, 1)
     expected = np.linalg.lstsq(design(), release.labels, rcond=None)[0]
     models = [
         LinearRegressor(shrink=False).fit(release, source(ROWS, batch_rows=77)),
         LinearRegressor(shrink=False).fit(drawn(law, 1, with_features=True)),
     ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(normal_equations, "_BLOCK_NUMBERS", 400)
-        models.append(LinearRegressor(shrink=False).fit(release, source(ROWS)))
     for model in models:
         found = model.coef_.copy()
         found[0] = model.intercept_
@@ -123,6 +119,21 @@ def test_the_residual_is_found_behind_the_noise() -> None:
         assert np.median(values[values < most]) < most
         spread = np.sqrt(np.mean((values - truth)[values < most] ** 2))
         assert spread < 1.5 * np.mean(errors)
+
+
+def test_a_residual_that_is_small_beside_the_mean_is_found() -> None:
+    """Labels of a million, noise of a hundredth: the sum of squares keeps its digits."""
+    rng, x = np.random.default_rng(0), np.linspace(-1, 1, 2000)
+    labels = 1e6 + 0.3 * x + rng.uniform(-0.1, 0.1, 2000)
+    data = pa.table({"x": x, "label": labels})
+    rows = scan(data, label="label", label_range=(1e6 - 1, 1e6 + 1))
+    release = plan(rows, 500.0, 0.0, mechanism=EVERY).release(rows)
+    found = row_equations(release, release.label_model, rows).residual_ss  # type: ignore[arg-type]
+    design = release.features.design(data)
+    misses = labels - design @ np.linalg.lstsq(design, labels)[0]
+    assert found is not None
+    assert found.value == pytest.approx(float(misses @ misses), abs=5 * found.error)
+    assert found.error < 0.02 * found.value
 
 
 def test_every_row_is_a_bag_of_weight_one() -> None:

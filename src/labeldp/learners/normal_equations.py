@@ -21,7 +21,7 @@ estimate it on the directions that no column explains (theory §5); their interv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,8 @@ from labeldp.accounting import radial
 from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source, take_rows
 from labeldp.errors import DataError, InputError
-from labeldp.features.encoder import Encoder
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import GramAccumulator
 from labeldp.features.feature_map import FeatureMap
 from labeldp.release.files import WANTS_TABLE, labelled_rows
 from labeldp.release.label_model import BagLabels, RowLabels, SketchedLabels, SumLabels
@@ -266,33 +267,42 @@ def row_equations(
     To fit t = y + noise by least squares is to fit y with noise on the coefficients: with
     b̃ = R⁻ᵀXᵀt, b̃ − b is a projection of the noise, of variance Var(noise) in every direction. For
     Gaussian noise it is normal, for Laplace's nearly so, unless a few rows decide a direction.
+
+    R is the verified factor of the exact XᵀX, which takes a fraction of a QR of all rows.
     """
-    features, variance = release.features, labels.std**2
-    encode, columns = Encoder(features), len(features.names)
-    step = max(1, _BLOCK_NUMBERS // columns)
-
-    def blocks() -> Iterator[Array]:
-        for batch, noisy in labelled_rows(release, source):
-            for start in range(0, len(noisy), step):
-                part = features.integers(encode(batch.slice(start, step))) * features.kept_scales
-                yield np.column_stack([part, noisy[start : start + step]])
-
-    factor = triangle(blocks(), columns + 1)
+    features, gram = release.features, GramAccumulator(release.features)
+    encode, moments, square = features.encoder(), np.zeros(features.width), 0.0
+    # Labels count from the middle of their range: ‖t‖² − ‖b̃‖² then loses no digits to their mean.
+    middle = (
+        0.0 if features.constant is None else float(np.mean(release.certificate["label_range"]))
+    )
+    for batch, noisy in labelled_rows(release, source):
+        rows, shifted = encode(batch), noisy - middle
+        gram.add(rows)
+        square += float(shifted @ shifted)
+        if features.intercept:
+            moments[0] += shifted.sum()
+        moments[list(features.number_columns)] += rows.numbers.T @ shifted
+        for block, codes in zip(features.category_blocks, rows.categories, strict=True):
+            moments[block] += np.bincount(codes, shifted, minlength=block.stop - block.start)
+    factor = verified_cholesky(gram.result(), features, saturated=True)
+    if factor.kept != features.kept_columns:
+        raise InputError("the release has columns that depend on each other in these rows")
+    root = factor.root() * features.kept_scales
+    right = moments[list(features.kept_columns)] * features.kept_scales
+    estimate = np.asarray(solve_triangular(root, right, trans="T"))
     # Noisy labels leave σ² + (n − d)·Var(noise) in expectation; with κ the kurtosis of the noise,
     # the variance of that is (κ − 1)(n − d)·Var(noise)² + 4·Var(noise)·σ².
-    residual, dof = None, features.rows - columns
+    residual, columns, variance = None, len(estimate), labels.std**2
+    dof = features.rows - columns
     if dof >= 1:
-        value = float(np.sum(factor[columns:, columns] ** 2)) - dof * variance
+        value = square - float(estimate @ estimate) - dof * variance
         scatter = (labels.kurtosis - 1) * dof * variance**2 + 4 * variance * max(0.0, value)
         residual = _possible_residual(release, NoisyValue(value, math.sqrt(scatter)))
-    return NoisyNormalEquations(
-        factor[:columns, :columns],
-        factor[:columns, columns],
-        labels.std * np.eye(columns),
-        features.constant,
-        features.rows,
-        residual,
-    )
+    if features.constant is not None:
+        estimate += middle * root[:, features.constant]
+    spread = labels.std * np.eye(columns)
+    return NoisyNormalEquations(root, estimate, spread, features.constant, features.rows, residual)
 
 
 def _possible_residual(release: Release, residual_ss: NoisyValue) -> NoisyValue:
