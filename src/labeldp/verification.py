@@ -34,6 +34,7 @@ from labeldp.passes.engine import Engine
 from labeldp.release.certificate import FloorOutcome, claimed_fields, randomness_fields
 from labeldp.release.files import Release, content_problems, form_problems, public_rows
 from labeldp.release.side_files import SIGNATURES, Envelope
+from labeldp.release.tables import unchecked_bytes
 from labeldp.spark.engine import engine_for
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ def verify(
     if problems:
         return Verification(tuple(map(_one_line, problems)), summary)
     untested = [*mechanism.not_checked(release)]
+    untested += filter(None, map(unchecked_bytes, sorted(folder.glob("*.parquet"))))
     if not keys and envelope is not None:
         untested.append("whose the signatures may be: give public keys (`key`)")
     weak, names = release.certificate["weak"], (key.name for key in keys)

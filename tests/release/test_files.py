@@ -234,7 +234,7 @@ def crash(owner, name, count, when, release, target):
             os.kill(os.getpid(), signal.SIGKILL)
         return result
     setattr(owner, name, outer)
-    Release.load(release).save(target)
+    Release.load(release, verify=False).save(target)
 
 release, moments = sys.argv[1], eval(sys.argv[2])
 for target, moment in moments.items():

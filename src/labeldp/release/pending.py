@@ -92,17 +92,14 @@ def write_release(
 
     `certify` makes the certificate once the digests of all tables are known.
     """
-    # Normal numbers cannot be compressed; labels, which stand on a grid, can.
-    labels = dict.fromkeys(set(schema.names) - set(features.names), "snappy")
-    tables: dict[str, tuple[pa.Schema, Iterable[pa.RecordBatch], Any]]
-    tables = {"aggregates": (schema, batches, labels)}
-    tables |= {name: (each.schema, each.to_batches(), "snappy") for name, each in files.items()}
+    tables: dict[str, tuple[pa.Schema, Iterable[pa.RecordBatch]]]
+    tables = {"aggregates": (schema, batches)}
+    tables |= {name: (each.schema, each.to_batches()) for name, each in files.items()}
     digests, writers = {}, []
     with new_directory(Path(directory)) as partial:
         with ExitStack() as stack:
-            for name, (columns, parts, compression) in tables.items():
-                path = partial / file_name(name)
-                writer = pq.ParquetWriter(path, columns, compression=compression, **WRITING)
+            for name, (columns, parts) in tables.items():
+                writer = pq.ParquetWriter(partial / file_name(name), columns, **WRITING)
                 writers.append(stack.enter_context(writer))
                 with Digest(columns) as digest:
                     for group in _row_groups(parts, len(columns)):

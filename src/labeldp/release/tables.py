@@ -2,15 +2,14 @@
 
 A table's digest covers names and values. It does not cover the rest of a Parquet file, which other
 readers trust: statistics decide which rows a query returns, an index which pages it reads, a
-dictionary how many values a byte stands for; metadata and gaps between columns can carry anything.
-labeldp writes none of these, so `check_form` refuses a file that has one: such a file could show
-other readers other rows than those that `verify` checked, smuggle labels out, or exhaust memory.
+dictionary how many values a byte stands for; metadata, page headers and gaps between columns can
+carry anything. `check_form` therefore writes the table again and compares all bytes: a file that
+could show other readers other rows than those that `verify` checked, or smuggle labels out, has
+others. Tables are not compressed, because the same version of pyarrow compresses the same numbers
+to other bytes where it was built for another processor.
 
-The check reads the footer through Arrow, and compares the header of every page with the bytes that
-Arrow writes, because Arrow does not expose page headers. It reads no value, and accounts for every
-byte between the first column and the end of the file. Writing the table again and comparing bytes
-would be shorter, but the bytes change between versions of pyarrow, so honest releases would be
-refused.
+Versions of pyarrow differ in where pages end. What another version wrote is compared as well, but
+only that version can tell why its bytes differ; the footer is checked for what readers trust.
 """
 
 from __future__ import annotations
@@ -44,40 +43,23 @@ WRITING: dict[str, Any] = {
     "use_dictionary": False,
     "write_statistics": False,
     "store_schema": False,  # the Arrow schema could hide metadata of its own
+    "compression": "none",
 }
 """Options of every Parquet writer."""
 
-_MAGIC = b"PAR1"
-_WRITER = re.compile(r"parquet-cpp-arrow version \d{1,3}\.\d{1,3}\.\d{1,3}(-SNAPSHOT)?")
+_WRITTEN_BY = "parquet-cpp-arrow version %s"
+_WRITER = re.compile(_WRITTEN_BY % r"(\d{1,3}\.\d{1,3}\.\d{1,3}(-SNAPSHOT)?)")
 _MOST_NUMBERS = 1 << 25
 """Most numbers of a row group that is read; another program may have written a larger one."""
 _PER_BYTE = 4
 """Most numbers, of 8 bytes each, in one byte of a file: Snappy makes at most 22 bytes of one."""
-
-_MOST_PACKED = 32
-"""Most bytes that Snappy makes of one, with room."""
-
+_CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy"}
+"""Names of compression in footers and for writers: earlier releases have columns in Snappy."""
 _ABSENT = (
     "file_path", "dictionary_page_offset", "bloom_filter_offset", "metadata", "is_stats_set",
     "is_geo_stats_set", "has_offset_index", "has_column_index",
 )  # fmt: skip
 """Fields of a column in the footer that labeldp never sets."""
-_WIDTHS = {"DOUBLE": 8, "INT64": 8, "INT32": 4, "BOOLEAN": 1}
-"""Most bytes of a value; texts may have any number."""
-_COUNT = rb"([\x80-\xff]{0,4}[\x01-\x7f]|\0)"
-_PAGE_HEADER = re.compile(
-    rb"\x15\0"  # field 1, type: 0, a data page
-    rb"\x15%b\x15%b"  # fields 2 and 3: the size without and with compression
-    rb"\x2c\x15%b"  # field 5, a data page: its field 1, the number of values,
-    rb"\x15\0\x15\x06\x15\x06"  # fields 2 to 4, encodings: PLAIN (0), twice RLE (3)
-    rb"(?:\x1c\0)?\0\0" % (_COUNT, _COUNT, _COUNT)  # field 5, empty statistics; both ends
-)
-"""The header of a page in Thrift's compact protocol, where 5 is an integer and 12 (c) a struct.
-
-The upper half of a field's first byte is the step from the number of the field before. An integer
-is a zigzag varint: twice the value, seven bits a byte, the lowest first.
-"""
-_HEADER_BYTES = 32  # at least the length of such a header
 
 
 @dataclass(frozen=True)
@@ -210,217 +192,110 @@ def _hash_column(hashers: Sequence[Any], column: pa.ChunkedArray | pa.Array) -> 
 
 
 def check_form(path: Path) -> None:
-    """Refuse a Parquet file that labeldp would not have written."""
-    with path.open("rb") as file:
-        try:
-            footer, schema = pq.read_metadata(path), pq.read_schema(path)
-            problems = _footer_problems(file, footer), _layout_problems(file, footer)
-            problem = next(chain(*problems, _group_problems(footer)), "")
-            # A dictionary has every key once; Arrow's metadata may have one twice.
-            if not schema.equals(schema.with_metadata(schema.metadata), check_metadata=True):
-                problem = "it has a key of its metadata twice"
-        except (pa.ArrowException, OSError, IndexError, ValueError) as error:
-            problem = str(error).splitlines()[0]
+    """Refuse a Parquet file that labeldp would not have written.
+
+    A file of this version of pyarrow must have the very bytes that its table is written in. Of
+    another `unchecked_bytes` says what could not be told.
+    """
+    with _damage_as_release_error(path), pq.ParquetFile(path) as file:
+        footer = file.metadata
+        # Arrow aborts the process when it is asked for what it does not know, such as a new codec.
+        # When it reads a row it raises an error instead, so a row of each group is read first.
+        for number in range(footer.num_row_groups):
+            next(file.iter_batches(1, [number]), None)
+        problem = next(_footer_problems(footer), "")
+        if not problem and not _other_writer(footer) and not _has_bytes_of_table(path):
+            problem = "it has other bytes than its table is written in"
     if problem:
         raise ReleaseError(f"{path} is not as labeldp writes Parquet files: {problem}")
 
 
-def _footer_problems(file: IO[bytes], footer: pq.FileMetaData) -> Iterator[str]:
-    """Check that the footer has no field that Arrow does not know, and who wrote it."""
-    expected = _footer_bytes(footer)
-    file.seek(-len(expected), io.SEEK_END)
-    if file.read() != expected:
-        yield "its footer has fields of another writer"
-    if not _WRITER.fullmatch(footer.created_by):
+def unchecked_bytes(path: Path) -> str | None:
+    """Return what cannot be told of a file that another version or build of pyarrow wrote."""
+    writer = _other_writer(pq.read_metadata(path))
+    if not writer or _has_bytes_of_table(path):
+        return None
+    return f"whether {path.name} carries anything beside its table: {writer}"
+
+
+def _other_writer(footer: pq.FileMetaData) -> str:
+    """Return who could tell whether a file has the right bytes; nothing if we can."""
+    if (version := _version(footer)) != pa.cpp_version:
+        return (
+            f"pyarrow {version} wrote it, and only that version can tell "
+            f"(pip install pyarrow=={version}, then verify again)"
+        )
+    if "snappy" in _codecs(footer).values():  # in releases of earlier versions of labeldp
+        return "it is compressed, and only the build of pyarrow that wrote it can tell"
+    return ""
+
+
+def _version(footer: pq.FileMetaData) -> str | None:
+    """Return the version of pyarrow that wrote a file; None if another program did."""
+    match = _WRITER.fullmatch(footer.created_by)
+    return match[1] if match else None
+
+
+def _codecs(footer: pq.FileMetaData) -> dict[str, str]:
+    """Return how the columns of a file are compressed."""
+    if not footer.num_row_groups:
+        return {}
+    chunks = map(footer.row_group(0).column, range(footer.num_columns))
+    return {each.path_in_schema: _CODECS[each.compression] for each in chunks}
+
+
+def _footer_problems(footer: pq.FileMetaData) -> Iterator[str]:
+    """Check, in files of any version, what other readers trust."""
+    if _version(footer) is None:
         yield "another program wrote it"
     for name in sorted((footer.metadata or {}).keys() - {METADATA_KEY}):
         yield f"it carries {name!r}, of which the certificate says nothing"
-
-
-def _footer_bytes(footer: pq.FileMetaData) -> bytes:
-    """Return the end of a file as Arrow writes it."""
-    copy = io.BytesIO()
-    footer.write_metadata_file(copy)
-    return copy.getvalue().removeprefix(_MAGIC)
-
-
-def _group_problems(footer: pq.FileMetaData) -> Iterator[str]:
-    """Check what the footer says of each group and Arrow does not expose."""
-    footer_bytes = _footer_bytes(footer)
-    place = 0
-    for number in range(footer.num_row_groups):
-        # Fields 2, 3, 5 and 6 of a group: its size, its rows, its place in the file, its size with
-        # compression; then perhaps its number. Arrow does not expose the last three.
-        group = footer.row_group(number)
-        columns = [group.column(column) for column in range(group.num_columns)]
-        packed = sum(column.total_compressed_size for column in columns)
-        sizes = group.total_byte_size, group.num_rows, columns[0].data_page_offset, packed
-        fields = b"\x16%b\x16%b\x26%b\x16%b" % (*map(_zigzag, sizes),)
-        ends = (re.escape(fields), re.escape(_zigzag(number)))
-        found = re.compile(b"%b(?:\x14%b)?\0" % ends).search(footer_bytes, place)
-        if found is None:
-            yield "a row group has another place or number than its columns"
-            return
-        place = found.end()
-
-
-def _layout_problems(file: IO[bytes], footer: pq.FileMetaData) -> Iterator[str]:
-    """Check that columns follow each other without gaps, from the first byte to the footer."""
-    size = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    if file.read(len(_MAGIC)) != _MAGIC:
-        yield "it does not begin as Parquet does"
-    place, rows = len(_MAGIC), 0
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
-        rows += group.num_rows
         if group.sorting_columns:
             yield "it claims an order of rows"
-        sizes = [group.column(c).total_uncompressed_size for c in range(group.num_columns)]
-        if group.total_byte_size != sum(sizes):
-            yield "a group has another size than its columns"
-        for column in range(group.num_columns):
-            chunk, schema = group.column(column), footer.schema.column(column)
+        for chunk in map(group.column, range(group.num_columns)):
             if any(getattr(chunk, name, None) for name in _ABSENT):
                 yield "it has statistics, an index, a dictionary or metadata of columns"
-            if chunk.compression not in ("UNCOMPRESSED", "SNAPPY"):
+            if chunk.compression not in _CODECS:
                 yield f"it is packed by {chunk.compression}"
             if not set(chunk.encodings) <= {"PLAIN", "RLE"}:
                 yield f"it is encoded as {', '.join(chunk.encodings)}"
-            if chunk.data_page_offset != place:
-                yield "it has bytes between its columns"
-            if chunk.num_values != group.num_rows:
-                yield "a column has other rows than its group"
-            end = place + chunk.total_compressed_size
-            optional = schema.max_definition_level
-            problems = list(_page_problems(file, place, end, chunk, optional))
-            yield from problems or _value_problems(file, place, end, chunk, optional)
-            place = end
-    if rows != footer.num_rows:
-        yield "its row groups have other rows than its footer says"
-    # The footer is followed by its length, in 4 bytes, and the magic number.
-    if place + footer.serialized_size + 8 != size:
-        yield "it has bytes that belong to no column"
 
 
-def _page_problems(
-    file: IO[bytes], place: int, end: int, chunk: pq.ColumnChunkMetaData, optional: int
-) -> Iterator[str]:
-    """Check that pages fill a column, and that each header has exactly the fields of ours.
+def _has_bytes_of_table(path: Path) -> bool:
+    """Write the table of a file again, one row group at a time; return whether all bytes agree.
 
-    `optional` is 1 if values may be missing: a page then begins with a level for each value.
+    The name of the writer in the footer may differ.
     """
-    width, values = _WIDTHS.get(chunk.physical_type), 0
-    while place < end:
-        file.seek(place)
-        header = _PAGE_HEADER.match(file.read(_HEADER_BYTES))
-        if header is None:
-            yield "a page has statistics, or another form than ours"
-            return
-        raw, packed, count = _varints(header)
-        if raw % 2 or packed % 2 or count % 2:  # negative
-            yield "a page has no size"
-            return
-        raw, packed, count = raw // 2, packed // 2, count // 2
-        levels = optional * (count // 4 + 16)
-        least = 0 if optional else count // 8  # missing values take no bytes
-        if width is not None and not least <= raw <= width * count + levels:
-            yield "a page has more bytes than its values"
-        if chunk.compression == "UNCOMPRESSED" and raw != packed:
-            yield "a page has other bytes than it says"
-        place += header.end() + packed
-        values += count
-    if place != end or values != chunk.num_values:
-        yield "the pages of a column are not those that its footer counts"
+    with _damage_as_release_error(path), pq.ParquetFile(path) as file, path.open("rb") as content:
+        footer = file.metadata
+        copy = _Comparison(content, _WRITTEN_BY % pa.cpp_version, footer.created_by)
+        # A field may have metadata of its own, which a copy would repeat.
+        fields = [pa.field(each.name, each.type, each.nullable) for each in file.schema_arrow]
+        writing = WRITING | {"compression": _codecs(footer) or "none"}
+        with pq.ParquetWriter(copy, pa.schema(fields), **writing) as writer:
+            for number in range(footer.num_row_groups):
+                group = file.read_row_group(number).cast(writer.schema)
+                writer.write_table(group, max(1, group.num_rows))
+            if footer.metadata and METADATA_KEY in footer.metadata:
+                writer.add_key_value_metadata({METADATA_KEY: footer.metadata[METADATA_KEY]})
+        return copy.same and not content.read(1)
 
 
-def _zigzag(number: int) -> bytes:
-    """Return a number as Thrift's compact protocol writes it."""
-    rest, out = 2 * number, b""
-    while rest > 127:
-        rest, out = rest >> 7, out + bytes([rest & 127 | 128])
-    return out + bytes([rest])
+class _Comparison(io.RawIOBase):
+    """A file for writing that keeps nothing: it tells whether the same is in another file."""
 
+    def __init__(self, content: IO[bytes], ours: str, theirs: str) -> None:
+        self._content, self._ours, self._theirs = content, ours.encode(), theirs.encode()
+        self.same = True
 
-def _varints(header: re.Match[bytes]) -> Iterator[int]:
-    """Yield the numbers of a page header, zigzag as they are."""
-    for number in header.groups():
-        yield sum((byte & 127) << 7 * k for k, byte in enumerate(number))
+    def writable(self) -> bool:
+        return True
 
-
-def _value_problems(
-    file: IO[bytes], place: int, end: int, chunk: pq.ColumnChunkMetaData, optional: int
-) -> Iterator[str]:
-    """Check that pages, whose headers are sound, hold levels and values to the last bit.
-
-    Readers skip what stands behind them: a byte for each label would go unseen.
-    """
-    kind, size = chunk.physical_type, 0
-    while place < end:
-        file.seek(place)
-        header = _PAGE_HEADER.match(file.read(_HEADER_BYTES))
-        assert header is not None
-        raw, packed, count = (number // 2 for number in _varints(header))
-        place, size = place + header.end() + packed, size + header.end() + raw
-        if not optional and kind in _WIDTHS and kind != "BOOLEAN":
-            full = raw == _WIDTHS[kind] * count
-        elif raw > _MOST_PACKED * (packed + 1):
-            full = False
-        else:
-            file.seek(place - packed)
-            page = file.read(packed)
-            if chunk.compression == "SNAPPY":
-                page = pa.decompress(page, raw, "snappy", asbytes=True)
-            full = _is_full(page, kind, count, optional)
-        if not full:
-            yield "a page has bytes that belong to no value"
-            return
-    if size != chunk.total_uncompressed_size:
-        yield "a column has another size than its pages"
-
-
-def _is_full(page: bytes, kind: str, count: int, optional: int) -> bool:
-    """Return whether the levels and values of a page are all that it has."""
-    place = 0
-    if optional:  # levels say which of the values are there
-        place = 4 + int.from_bytes(page[:4], "little")
-        present = _count_present(page[4:place], count)
-        if optional > 1 or present is None:
-            return False
-        count = present
-    if kind == "BOOLEAN":  # a bit each, the lowest first
-        bits = int.from_bytes(page[place:], "little")
-        return len(page) == place + -(-count // 8) and bits.bit_length() <= count
-    if kind in _WIDTHS:
-        return len(page) == place + _WIDTHS[kind] * count
-    for _ in range(count):  # of texts the length stands before each
-        place += 4 + int.from_bytes(page[place : place + 4], "little")
-    return len(page) == place
-
-
-def _count_present(levels: bytes, count: int) -> int | None:
-    """Return how many of the levels are 1; None if there are others, or anything behind them.
-
-    Runs begin with a varint h: h/2 times the next byte if h is even, else h/2 bytes of bits.
-    """
-    place = seen = present = 0
-    while place < len(levels) and seen < count:
-        header = shift = 0
-        while True:
-            byte = levels[place]
-            header, shift, place = header | (byte & 127) << shift, shift + 7, place + 1
-            if byte < 128:
-                break
-        size, left = header // 2, count - seen
-        if not size:
-            return None
-        if header % 2:
-            bits = int.from_bytes(levels[place : place + size], "little")
-            if bits.bit_length() > left:
-                return None
-            place, seen, present = place + size, seen + 8 * size, present + bits.bit_count()
-        else:
-            if size > left or levels[place] > 1:
-                return None
-            place, seen, present = place + 1, seen + size, present + size * levels[place]
-    return present if place == len(levels) and seen >= count else None
+    def write(self, data: Any) -> int:
+        written = bytes(data)
+        if self._ours != self._theirs:
+            written = written.replace(self._ours, self._theirs)
+        self.same = self.same and self._content.read(len(written)) == written
+        return len(data)
