@@ -10,17 +10,15 @@ but their digests are not stored: they may be other labels, or copies of this on
 Parts of a table may be read in any order and on any machine: a cell is a word of 64 bits, words are
 mixed under the key and added up modulo 2^64, twice.
 
-Ledgers of the first version hold digests of features as they were read, by name; `digests_v1`
-computes these where a ledger has such entries, so that a release of the same table is recognised.
+Ledgers of the first version hold other digests. Their tables are known by names of columns and the
+number of rows (see `history`), and their persons by `person_digest_v1`.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import math
-import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,7 +30,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.data.columns import is_number_type, is_text_type, value_type
-from labeldp.data.persons import PERSON_COLUMN, hash_texts, person_hashes, read_person_hashes
+from labeldp.data.persons import hash_texts, person_hashes, read_person_hashes
 from labeldp.kernels import mixed
 from labeldp.passes.accumulator import PassRequirements
 
@@ -304,51 +302,14 @@ def _text_words(texts: pa.Array) -> Words:
     return words
 
 
-def digests_v1(source: Source, key: bytes) -> tuple[set[tuple[str, str]], str | None]:
-    """Return the digests of the first version: of columns, with their names, and of persons.
-
-    Columns count as read, in the rows of the source, and as stored, in all rows.
-    """
-    digests, person = set[tuple[str, str]](), None
-    for table in (source, source.stored()):
-        rows, sums = 0, dict[str, Words]()
-        for batch in table.feature_batches():
-            rows += batch.num_rows
-            names = [name for name in batch.schema.names if name != PERSON_COLUMN]
-            words_by_name = {name: _words_v1(batch.column(name)) for name in names}
-            if (hashes := read_person_hashes(batch)) is not None:
-                words_by_name[str(table.person)] = hashes
-            for name, words in words_by_name.items():
-                # `mixed` adds a constant before it mixes; the first version did not.
-                masked = [(words ^ mask) - _ADDED for mask in _masks(key, after=f":{name}")]
-                mixes = np.array([mixed(part).sum(dtype=np.uint64) for part in masked], np.uint64)
-                sums[name] = sums.get(name, np.zeros(_SUMS, np.uint64)) + mixes
-        own_digests = {
-            n: _hex_digest(key, f"{rows}:{n}:{each.tolist()}") for n, each in sums.items()
-        }
-        if table is source and source.person is not None:
-            person = own_digests.pop(source.person)
-        digests |= own_digests.items()
-    return digests, person
-
-
-def _words_v1(column: pa.Array) -> Words:
-    """Return the bits of numbers, also of those that are texts, and hashes of other texts."""
-    kind = column.type
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False) + 0.0
-        values[np.isnan(values)] = math.nan
-        return np.asarray(values.view(np.uint64))
-    if pa.types.is_dictionary(kind):
-        column = column.dictionary_decode()
-    coded = pc.cast(column, pa.string()).dictionary_encode(null_encoding="encode")
-    words = []
-    for text in coded.dictionary.to_pylist():
-        plain = "" if text is None else text.strip()
-        try:
-            number = float(plain) + 0.0 if plain else math.nan
-            word = struct.pack("<d", math.nan if math.isnan(number) else number)
-        except ValueError:
-            word = hashlib.blake2b(plain.encode(), digest_size=8).digest()
-        words.append(int.from_bytes(word, "little"))
-    return np.asarray(np.array(words, dtype=np.uint64)[coded.indices.to_numpy()])
+def person_digest_v1(source: Source, key: bytes) -> str:
+    """Return the digest that ledgers of the first version hold of the ids of a source's persons."""
+    rows, sums, column = 0, np.zeros(_SUMS, np.uint64), str(source.person)
+    masks = _masks(key, after=f":{column}")
+    for batch in source.feature_batches([]):
+        hashes = read_person_hashes(batch)
+        assert hashes is not None
+        rows += len(hashes)
+        # `mixed` adds a constant before it mixes; the first version did not.
+        sums += [mixed((hashes ^ mask) - _ADDED).sum(dtype=np.uint64) for mask in masks]
+    return _hex_digest(key, f"{rows}:{column}:{sums.tolist()}")

@@ -2,17 +2,18 @@
 
 Debits are of one table if they have the same name; if a column of one is a column of the other,
 whatever it is called; or if the tables have as many rows, no column name in common that could show
-a difference, and the label of one is the label or a column of the other. What a debit was found to
-share with earlier ones is written down with it, since the source then had columns that are not
-stored. Tables that share persons are counted together for these.
+a difference, and the label of one is the label or a column of the other. Debits of the first
+version hold other digests: there as many rows and one column name in common are enough. What a
+debit was found to share with earlier ones is written down with it, since the source then had
+columns that are not stored. Tables that share persons are counted together for these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from labeldp.errors import LedgerError, positive, share
 from labeldp.ledger.chain import Entry
@@ -140,6 +141,36 @@ def _is_same_table(one: Entry, other: Entry) -> bool:
     return bool(common or {one.number, other.number} & linked)
 
 
+def _match(document: Mapping[str, Any], table: Fingerprint, label: str, rows: int) -> Match | None:
+    """Return why a debit is of this table; None if nothing says so."""
+    if (stored := document.get("table")) is None:
+        # Of the first version, which released all rows but those without a label: any name in
+        # common will do, since digests of that version are not compared.
+        common = sorted(document["columns"].keys() & table.names)
+        if not common or document["claim"]["rows"] not in (rows, table.rows):
+            return None
+        sure = 2 * len(common) >= len(document["columns"])
+        return Match(f"as many rows and a column {common[0]!r}", sure)
+    columns, its_label = stored["columns"], document["label"]
+    names = {digest: name for name, digest in table.columns.items()}
+    same = [(names[digest], name) for name, digest in columns.items() if digest in names]
+    if same:
+        mine, theirs = same[0]
+        other_name = "" if mine == theirs else f", there {theirs!r},"
+        reason = f"column {mine!r}{other_name} has the same values"
+        return Match(reason, 2 * len(same) >= len(columns))
+    # Where no column can be compared, names have to do. Labels are never compared.
+    if columns.keys() & table.columns.keys() or stored["rows"] != table.rows:
+        return None
+    if its_label == label:
+        return Match(f"as many rows and the same label {label!r}", False)
+    if its_label in table.names:
+        return Match(f"as many rows, and its label {its_label!r} is a column here", False)
+    if label in columns:
+        return Match(f"as many rows, and the label {label!r} was a feature there", False)
+    return None
+
+
 class History:
     """All entries of a ledger, and the questions about its debits."""
 
@@ -179,43 +210,10 @@ class History:
             caps[name] = Cap(document["epsilon"], document["delta"])
         return Account(dataset, caps, tables, reasons)
 
-    def matches(
-        self, table: Fingerprint, label: str, columns_v1: Collection[tuple[str, str]]
-    ) -> dict[int, Match]:
-        """Return the debits whose table is this one, by their numbers."""
-        names, matches = {digest: name for name, digest in table.columns.items()}, {}
-        for debit in self.debits:
-            first_version = "table" not in debit.document
-            stored = debit.document if first_version else debit.document["table"]
-            columns, its_label = stored["columns"], debit.document["label"]
-            if first_version:  # digests are of names and values
-                same = [name for name, digest in columns.items() if (name, digest) in columns_v1]
-                common = [(name, name) for name in same if name in table.columns]
-            else:
-                common = [(names[digest], n) for n, digest in columns.items() if digest in names]
-            sure = False
-            if common:
-                mine, theirs = common[0]
-                other_name = "" if mine == theirs else f", there {theirs!r},"
-                reason = f"column {mine!r}{other_name} has the same values"
-                sure = 2 * len(common) >= len(columns)
-            # Where no column can be compared, names have to do. Labels are never compared.
-            elif (
-                first_version
-                or columns.keys() & table.columns.keys()
-                or stored["rows"] != table.rows
-            ):
-                continue
-            elif its_label == label:
-                reason = f"as many rows and the same label {label!r}"
-            elif its_label in table.names:
-                reason = f"as many rows, and its label {its_label!r} is a column here"
-            elif label in columns:
-                reason = f"as many rows, and the label {label!r} was a feature there"
-            else:
-                continue
-            matches[debit.number] = Match(reason, sure)
-        return matches
+    def matches(self, table: Fingerprint, label: str, rows: int) -> dict[int, Match]:
+        """Return the debits whose table is this one, by their numbers; `rows` are released."""
+        found = {debit.number: _match(debit.document, table, label, rows) for debit in self.debits}
+        return {number: match for number, match in found.items() if match is not None}
 
     def _whole_tables(self, start: Mapping[int, str], *, by_name: bool = True) -> dict[int, str]:
         """Return all debits of the tables that some are of, by their numbers, with reasons."""
@@ -268,7 +266,10 @@ class History:
     def check_ids(
         self, matches: Mapping[int, Match], persons: PersonIds, digest_v1: str | None
     ) -> None:
-        """Refuse ids that are not those of the table's other releases: costs could not be added."""
+        """Refuse ids that are not those of the table's other releases: costs could not be added.
+
+        Debits of the first version have `digest_v1`.
+        """
         sure = {number: match.reason for number, match in matches.items() if match.sure}
         numbers = self._whole_tables(sure, by_name=False)
         for debit in self.debits:

@@ -27,7 +27,7 @@ from labeldp.errors import InputError, LabelDPError, LedgerError, to_float, to_p
 from labeldp.ledger import chain
 from labeldp.ledger.chain import Entry
 from labeldp.ledger.compose import ONE_ROW
-from labeldp.ledger.fingerprint import digests_v1, fingerprint
+from labeldp.ledger.fingerprint import fingerprint, person_digest_v1
 from labeldp.ledger.history import Account, Cap, History
 
 if TYPE_CHECKING:
@@ -78,19 +78,19 @@ class Ledger:
         documents = [debit.document for debit in history.debits]
         known = {each["persons"]["column"] for each in documents if each.get("persons")}
         table = fingerprint(source, engine, key, {source.person} if source.person else known)
-        columns_v1, persons_v1 = set[tuple[str, str]](), None
-        if any("table" not in document for document in documents):
-            columns_v1, persons_v1 = digests_v1(source, key)
         persons = None if source.person is None else table.persons[source.person]
+        first_version = persons is not None and any("table" not in each for each in documents)
+        digest_v1 = person_digest_v1(source, key) if first_version else None
+        claim = plan.claim.to_json()
         with chain.writing(self.path) as writer:
             history = History(writer.entries)
-            matches = history.matches(table, str(source.label), columns_v1)
+            matches = history.matches(table, str(source.label), claim["rows"])
             history.check_name(dataset, matches, persons)
             account = history.account(dataset, matches, persons)
             if persons is None:
                 history.check_no_persons(account, table)
             else:
-                history.check_ids(matches, persons, persons_v1)
+                history.check_ids(matches, persons, digest_v1)
             ids = None if persons is None else persons.to_json()
             if ids is not None and ids["digest"] in history.ids:
                 del ids["ids"]  # an earlier debit has the very same
@@ -99,7 +99,7 @@ class Ledger:
             most_rows = {"most_rows": max(counted)} if counted and all(counted) else {}
             document = {
                 "label": source.label,
-                "claim": plan.claim.to_json(),
+                "claim": claim,
                 "table": {
                     "rows": table.rows,
                     **most_rows,
