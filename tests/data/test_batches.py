@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from labeldp import DataError, scan
 from labeldp.data import readers
 from labeldp.data.readers import merge_small_batches
-from labeldp.data.source import take_numbered
+from labeldp.data.source import take_rows
 from labeldp.features.fit import fit_features
 
 
@@ -111,18 +111,20 @@ def test_rows_have_numbers_whether_or_not_some_are_dropped(batch_rows: int) -> N
     assert np.concatenate([labels for _, _, labels in shown]).tolist() == KEPT
     assert all(labels is None for _, _, labels in left.numbered_batches(["x"]))
     for rows in (every, left):
-        found = list(take_numbered(rows, ["x"], np.array(KEPT), whole=False))
+        found = list(take_rows(rows, ["x"], np.array(KEPT), None, of_data=True))
         assert values(batch for _, batch in found) == KEPT
         assert (found[0][0].start, found[-1][0].stop) == (0, 4)
-    list(take_numbered(every, ["x"], np.arange(8), whole=True))
-    for rows, numbers, whole in (
-        (every, np.arange(9), False),
-        (every, np.arange(7), True),
-        (left, np.array([1, 2, 3]), False),
-        (left, np.array([0, 1]), False),
+    list(take_rows(every, ["x"], np.arange(8), 8))
+    of_source = list(take_rows(left, ["x"], np.array([0, 3, 3]), 4))
+    assert values(batch for _, batch in of_source) == [1, 6, 6]
+    for rows, numbers, total, refusal in (
+        (every, np.arange(9), None, "no row 8, which the release names"),
+        (every, np.arange(7), 7, "have 8 rows but the release was made from 7"),
+        (left, np.array([1, 2, 3]), None, "no row 3, which"),
+        (left, np.array([0, 1]), None, "no row 0, which"),
     ):
-        with pytest.raises(DataError, match="that the release names"):
-            list(take_numbered(rows, ["x"], numbers, whole=whole))
+        with pytest.raises(DataError, match=refusal):
+            list(take_rows(rows, ["x"], numbers, total, of_data=True))
 
 
 def peak(path: Path, groups: int) -> int:

@@ -82,7 +82,7 @@ def noisy_bags(count: int, size: int, seed: int, std: Any) -> WeightedBags:
         ({"bag": [0, 0, -1]}, "count from 0"),
         ({"bag": [0, 0, 0]}, "bag 1 has no rows"),
         ({"row": [0, -4, 1]}, "rows from 0"),
-        ({"row": [0, 1, ROWS]}, f"row {ROWS} but the data have only {ROWS} rows"),
+        ({"row": [0, 1, ROWS]}, f"the data have no row {ROWS}, which the release names"),
         ({"row": [0.0, 1.0, 2.0]}, "whole numbers"),
         ({"weight": [1.0, None, 2.0]}, "'weight' without gaps"),
         ({"weight": [1.0, math.inf, 2.0]}, "that are not finite"),

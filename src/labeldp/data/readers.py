@@ -68,38 +68,35 @@ class TableReader(ABC):
     def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield these columns as they are stored, perhaps among others, in batches of any size."""
 
-    def stored_batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield these columns, in this order, in batches of 1 to `batch_rows` rows.
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the values of these columns, in this order, in batches of 1 to `batch_rows` rows.
 
         Polars sends string views, for which Arrow lacks most kernels: they become strings.
         """
         names = list(columns)
-        for batch in self.read(names, batch_rows):
-            batch = batch.select(names)
-            for place, (name, column) in enumerate(zip(names, batch.columns, strict=True)):
-                if pa.types.is_string_view(value_type(column.type)):
-                    texts: Any = pa.large_string()
-                    if pa.types.is_dictionary(column.type):
-                        texts = pa.dictionary(column.type.index_type, texts)
-                    batch = batch.set_column(place, name, column.cast(texts))
-            for start in range(0, batch.num_rows, batch_rows):
-                yield batch.slice(start, batch_rows)
-
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the same with values in the place of texts."""
-        for batch in self.stored_batches(columns, batch_rows):
-            for place, (name, column) in enumerate(zip(columns, batch.columns, strict=True)):
-                values = self.parsers[name].parse(column) if name in self.parsers else column
-                if values is not column:
-                    batch = batch.set_column(place, name, values)
-            yield batch
+        for whole in self.read(names, batch_rows):
+            whole = whole.select(names)
+            for start in range(0, whole.num_rows, batch_rows):
+                batch = whole.slice(start, batch_rows)
+                for place, (name, stored) in enumerate(zip(names, batch.columns, strict=True)):
+                    column = stored
+                    if pa.types.is_string_view(value_type(column.type)):
+                        texts: Any = pa.large_string()
+                        if pa.types.is_dictionary(column.type):
+                            texts = pa.dictionary(column.type.index_type, texts)
+                        column = column.cast(texts)
+                    if name in self.parsers:
+                        column = self.parsers[name].parse(column)
+                    if column is not stored:
+                        batch = batch.set_column(place, name, column)
+                yield batch
 
     def count_rows(self) -> int:
         """Return the number of rows; the data are read if it is not known."""
         if self.rows is not None:
             return self.rows
         first = self.stored_schema.names[:1]
-        return sum(batch.num_rows for batch in self.stored_batches(first, _COUNT_ROWS))
+        return sum(batch.num_rows for batch in self.batches(first, _COUNT_ROWS))
 
     def units(self) -> tuple[TableReader, ...]:
         """Return parts of the table, in order, that can be read at the same time.
@@ -126,37 +123,37 @@ class TableReader(ABC):
         fitted, or if it is text only because it mixes types. Whole numbers are looked at if they
         may be dates of the format.
         """
-        every, formats = self.stored_schema.names, options.column_formats or {}
-        nulls = options.null_words(every, delimited=self.delimited)
-        codes = options.split_na(every)[1]
-        types = {name: self.stored_schema.field(name).type for name in features}
-        texts = {name for name, type_ in types.items() if is_text_type(value_type(type_))}
-        columns_to_count = []
-        for name, type_ in types.items():
-            form = formats.get(name, {})
-            if name in texts:
+        names, formats = self.stored_schema.names, options.column_formats or {}
+        nulls = options.null_words(names, delimited=self.delimited)
+        codes = options.split_na(names)[1]
+        parsers, to_count = dict[str, ColumnParser](), list[str]()
+        for name in features:
+            type_, form = self.stored_schema.field(name).type, formats.get(name, {})
+            is_text = is_text_type(value_type(type_))
+            if is_text:
                 has_dates = options.date_format is not None and not pa.types.is_dictionary(type_)
                 declared = name in (*numeric, *self.mixed) or has_dates or form.keys() - {"na"}
                 looks = self.delimited or (declared and name not in categorical)
             else:
                 digits = is_all_digits(form.get("date_format") or options.date_format)
                 looks = digits and is_number_type(type_) and name not in (*numeric, *categorical)
-            if looks:
-                columns_to_count.append(name)
-        rows, counts = self.rows, dict[str, TextCounts]()
-        if columns_to_count or self.delimited:
-            check_breadth(len(texts.intersection(columns_to_count)))
-            # Arrow itself reads words for missing as null in CSV files.
-            words = () if self.delimited and not self.on_cluster else nulls
-            rows, counts = self.count_texts(columns_to_count, options.date_format, words, codes)
-        parsers, decimal, notes = infer_parsers(counts, options, numeric, categorical, nulls, codes)
-        for name, type_ in types.items():
-            if name in columns_to_count and (name in texts or parsers[name].kind == "date"):
-                continue
-            parsers.pop(name, None)
-            if name in texts or name in codes:
+            if is_text or name in codes:
                 own = codes.get(name, ())
                 parsers[name] = ColumnParser("stored", type_, null_words=nulls, codes=own)
+            if looks:
+                to_count.append(name)
+        rows, counts = self.rows, dict[str, TextCounts]()
+        if to_count or self.delimited:
+            check_breadth(len(to_count))
+            # Arrow itself reads words for missing as null in CSV files.
+            words = () if self.delimited and not self.on_cluster else nulls
+            rows, counts = self.count_texts(to_count, options.date_format, words, codes)
+        inferred, decimal, notes = infer_parsers(counts, options, numeric, categorical)
+        for name, parser in inferred.items():
+            if parser.kind == "date" or not is_number_type(self.stored_schema.field(name).type):
+                own = codes.get(name, ())
+                direct = parser.direct and not own  # Arrow's own reader knows no codes
+                parsers[name] = replace(parser, null_words=nulls, codes=own, direct=direct)
         notes = [*self.notes, *notes]
         return replace(self, parsers=parsers, rows=rows, decimal=decimal, notes=tuple(notes))
 
@@ -169,7 +166,9 @@ class TableReader(ABC):
     ) -> tuple[int, dict[str, TextCounts]]:
         """Return the rows, and what the texts (or digits) of these columns look like."""
         rows, counts = 0, {name: TextCounts() for name in names}
-        for batch in self.stored_batches(names, _COUNT_ROWS):
+        # The patterns are compiled for every batch, so few large ones are counted.
+        batches = self.batches(names, _COUNT_ROWS)
+        for batch in merge_small_batches(batches, _COUNT_ROWS):
             rows += batch.num_rows
             for name, count in counts.items():
                 column = without_codes(batch.column(name), codes.get(name, ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -115,21 +115,19 @@ class Source:
         return (batch for _, batch, _ in self.numbered_batches(columns))
 
     def labelled_batches(
-        self, check: LabelCheck | None = None, columns: Sequence[str] | None = None
+        self, columns: Sequence[str] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
         """Yield features with labels as float64, row by row the rows of `feature_batches`.
 
         Labels outside `label_range` (unless `clip`), missing labels (unless
         `drop_missing_labels`) and infinite labels are refused with a DataError after the last
-        batch; use nothing from this iterator unless it ends. Whoever reads the table in
-        `parts` gives all of them one `check` and finishes it after the last.
+        batch; use nothing from this iterator unless it ends.
         """
-        own = check or self.label_check()
-        for _, batch, labels in self.numbered_batches(columns, own):
+        check = self.label_check()
+        for _, batch, labels in self.numbered_batches(columns, check):
             assert labels is not None, "there is a check"
             yield batch, labels
-        if check is None:
-            own.finish()
+        check.finish()
 
     def numbered_batches(
         self,
@@ -140,15 +138,16 @@ class Source:
     ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch, NDArray[np.float64] | None]]:
         """Yield features with the numbers of their rows in the data, where every row counts.
 
-        With `check` labels too, as in `labelled_batches`; it is the caller's to finish.
+        With `check` labels too, as in `labelled_batches`. Whoever reads the table in `parts` gives
+        all of them one `check`, and finishes it after the last.
         """
         names = list(self.names if columns is None else columns)
         if persons and self.person is not None:
             names.append(self.person)
         reads_label = self.label is not None and (check is not None or self.drop_missing_labels)
-        columns, first = [*names, str(self.label)] if reads_label else names, 0
+        wanted, first = [*names, str(self.label)] if reads_label else names, 0
         for batch in merge_small_batches(
-            self.reader.batches(columns, self.batch_rows), self.batch_rows
+            self.reader.batches(wanted, self.batch_rows), self.batch_rows
         ):
             if self.person in names:
                 batch = with_person_hashes(batch, str(self.person))
@@ -162,12 +161,6 @@ class Source:
                 if check is not None:
                     labels = check.clean(*self.label_parser.parse(batch.column(len(names))))
                 yield numbers, batch.select(range(len(names))), labels
-
-    def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
-        """Yield the labels alone, of the same rows; `check` is the caller's to finish."""
-        for _, _, labels in self.numbered_batches((), check, persons=False):
-            assert labels is not None, "there is a check"
-            yield labels
 
     def label_check(self) -> LabelCheck:
         """Return what checks the labels of one pass."""
@@ -449,54 +442,44 @@ def _suitable_rows(columns: int, rows: int | None) -> int:
 
 
 def take_rows(
-    batches: Iterable[pa.RecordBatch], wanted: NDArray[np.int64], total: int
+    source: Source,
+    columns: Sequence[str],
+    wanted: NDArray[np.int64],
+    total: int | None,
+    *,
+    of_data: bool = False,
 ) -> Iterator[tuple[slice, pa.RecordBatch]]:
     """Yield the rows with these increasing numbers, with their places among the wanted ones.
 
-    The table must have `total` rows. Every batch is read, so that checks at the end of the
-    stream are made.
-    """
-    first = start = 0
-    for batch in batches:
-        stop = int(np.searchsorted(wanted, first + batch.num_rows))
-        if stop > start:
-            yield slice(start, stop), batch.take(arrow_numbers(wanted[start:stop] - first))
-        first, start = first + batch.num_rows, stop
-    check_rows(wanted, first, total)
-
-
-def check_rows(wanted: NDArray[np.int64], found: int, total: int) -> None:
-    """Refuse a table of so many rows if these increasing numbers are not of it."""
-    if len(wanted) and wanted[-1] >= found:
-        raise DataError(
-            f"the bags name row {wanted[-1]} but the data have only {found} rows; give the table "
-            "that they were drawn from"
-        )
-    if found != total:
-        raise DataError(
-            f"the data have {found} rows but the release was made from {total}; give the "
-            "table that its bags were drawn from"
-        )
-
-
-def take_numbered(
-    source: Source, columns: Sequence[str], wanted: NDArray[np.int64], *, whole: bool
-) -> Iterator[tuple[slice, pa.RecordBatch]]:
-    """Yield a source's rows with these increasing numbers, with their places among the wanted ones.
-
-    A row that is not there is refused and, if the wanted ones are the `whole` table, any other.
+    Numbers count the rows of the source or, `of_data`, those too whose label is missing. A row that
+    is not there is refused and, unless `total` is None, a source of other than so many rows. Every
+    batch is read, so that checks at the end of the stream are made.
     """
     start = rows = 0
     for numbers, batch, _ in source.numbered_batches(columns):
+        if not of_data:
+            numbers = np.arange(rows, rows + batch.num_rows)
         stop = int(np.searchsorted(wanted, numbers[-1], side="right"))
-        positions = np.searchsorted(numbers, wanted[start:stop])
-        if not np.array_equal(numbers[positions], wanted[start:stop]):
+        places = np.searchsorted(numbers, wanted[start:stop])
+        there = numbers[places] == wanted[start:stop]
+        if not there.all():
+            start += int(np.argmin(there))
             break
         if stop > start:
-            yield slice(start, stop), batch.take(arrow_numbers(positions))
+            yield slice(start, stop), batch.take(arrow_numbers(places))
         start, rows = stop, rows + batch.num_rows
-    if start < len(wanted) or (whole and rows > start):
+    if start < len(wanted):
         raise DataError(
-            f"the data do not have the {len(wanted)} rows that the release names; give the table "
+            f"the data have no row {wanted[start]}, which the release names; give the table that "
+            "it was made from"
+        )
+    check_rows(rows, total)
+
+
+def check_rows(found: int, total: int | None) -> None:
+    """Refuse a table of other rows than the total."""
+    if total not in (None, found):
+        raise DataError(
+            f"the data have {found} rows but the release was made from {total}; give the table "
             "that it was made from"
         )

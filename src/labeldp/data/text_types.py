@@ -14,8 +14,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -46,7 +45,8 @@ _BOOLEAN = "^(?:true|True|TRUE|false|False|FALSE)$"
 
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
 _CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
-_UNIT = r"[\pL°µ][\pL°²³/.]{1,11}"
+# All signs beyond ASCII in the place of \pL, which takes milliseconds to compile for every batch.
+_UNIT = r"[A-Za-z\x{80}-\x{10FFFF}][A-Za-z/.\x{80}-\x{10FFFF}]{1,11}"
 _MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)"
 _PLAIN = {
     ".": NUMBER,
@@ -259,7 +259,8 @@ class ColumnParser:
         values, units = parse_numbers(texts, self.decimal)
         allowed = ["", self.unit] if may_lack(self.unit) else [self.unit]
         right = pc.is_in(units, value_set=arrow_words(allowed, units.type))
-        return _only(values, pc.and_not(right, pc.match_substring_regex(texts, _LONG)))
+        values = _only(values, pc.and_not(right, pc.match_substring_regex(texts, _LONG)))
+        return without_codes(values, self.codes)  # 99.0 is the code 99
 
     def to_json(self, name: str, na: Sequence[str]) -> dict[str, Any]:
         """Return what must be known to read further rows in the same way; {} for nothing."""
@@ -273,16 +274,17 @@ class ColumnParser:
         return form | ({"na": words} if words else {})
 
 
+_CATEGORY = ColumnParser("stored", pa.string(), direct=True)
+
+
 def infer_parsers(
     counts: Mapping[str, TextCounts],
     options: TextOptions,
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    null_words: tuple[str, ...] = (),
-    codes: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[dict[str, ColumnParser], str, list[str]]:
     """Return the parsers of text columns, the decimal sign of the table, and notes."""
-    formats, sign = options.column_formats or {}, options.decimal
+    sign = options.decimal
     if sign is None:  # the one that most cells of numeric columns have
         points = commas = 0
         for name, count in counts.items():
@@ -292,17 +294,12 @@ def infer_parsers(
         sign = "," if commas > points else "."
     parsers, notes = dict[str, ColumnParser](), list[str]()
     for name, count in counts.items():
-        own, form = codes.get(name, ()), formats.get(name, {})
-        own_codes = tuple(code for code in own if code != "*")
-        category = ColumnParser(
-            "stored", pa.string(), direct=True, null_words=null_words, codes=own_codes
-        )
         if name in categorical:
-            parsers[name] = category
+            parsers[name] = _CATEGORY
             continue
+        form = (options.column_formats or {}).get(name, {})
         signs = form.get("decimal") or options.decimal or (".," if sign == "." else ",.")
-        is_number = name in numeric or "*" in own
-        parser = _infer(count, category, signs, options.date_format, form, is_number=is_number)
+        parser = _infer(count, signs, options.date_format, form, is_number=name in numeric)
         mostly_texts = 2 * parser.unparsed > count.kinds["values"]
         if name in numeric and mostly_texts and options.column_formats is None:
             shown = f" such as {min(count.words)[:40]!r}" if count.words else ""
@@ -311,60 +308,59 @@ def infer_parsers(
                 f"them, or declare the column categorical"
             )
         parsers[name] = parser
-        is_inferred = options.decimal is options.date_format is None and name not in formats
+        is_inferred = options.decimal is options.date_format is None and not form
         notes += _notes(name, parser, count, is_inferred=is_inferred)
     return parsers, sign, notes
 
 
 def _infer(
     counts: TextCounts,
-    category: ColumnParser,
     signs: str,
     date_format: str | None,
     form: Mapping[str, Any],
     *,
     is_number: bool,
 ) -> ColumnParser:
-    """Decide how one column is read; `category` is its parser if it is neither numbers nor dates.
+    """Decide how one column is read.
 
     `signs` are the decimal signs to try, the likelier first; `form` is how the column was read when
     features were fitted.
     """
-    kinds, dates = counts.kinds, counts.dates
-    values = kinds["values"]
-
-    def parser(kind: ValueKind, type_: pa.DataType, parsed: int, **fields: Any) -> ColumnParser:
-        fields = {"direct": False, "unparsed": values - parsed} | fields
-        return replace(category, kind=kind, type=type_, **fields)
-
+    kinds, dates, values = counts.kinds, counts.dates, counts.kinds["values"]
     if form.get("date_format") is not None:
-        return parser("date", MOMENT, values, date_format=f"{form['date_format']}|{ISO}")
+        return ColumnParser("date", MOMENT, date_format=f"{form['date_format']}|{ISO}")
     if date_format is not None and counts.enough(kinds["declared"]):
-        return parser("date", MOMENT, kinds["declared"], date_format=date_format)
-    # Arrow knows neither texts for missing other than words nor codes other than numbers.
-    codes_are_numbers = all(re.fullmatch(NUMBER, code) for code in category.codes)
-    clean = codes_are_numbers and not kinds["empty"]
+        others = values - kinds["declared"]
+        return ColumnParser("date", MOMENT, date_format=date_format, unparsed=others)
+    clean = not kinds["empty"]  # Arrow knows no texts for missing but words
     if kinds["boolean"] == values > 0:
-        return parser("boolean", pa.bool_(), values, direct=clean)
+        return ColumnParser("boolean", pa.bool_(), direct=clean)
     sign = max(signs, key=lambda each: counts.with_decimal(each)[0])
     numbers, unit = counts.with_decimal(sign, form.get("unit"))
     numbers += kinds["padded"] if is_number else 0
     best = max(dates, key=lambda each: (dates[each], each[:2] != "%m"), default=ISO)
     parsed = max(numbers, dates[best])
-    nothing = not values and not kinds["empty"]
+    nothing = not values and clean
     accepted = nothing or (counts.enough(parsed) and not kinds["padded"])
     if not (accepted or is_number):
-        return category
+        return _CATEGORY
+    others = values - parsed
     if dates[best] > numbers:
-        return parser("date", MOMENT, parsed, date_format=best)
-    direct = clean and parsed == values
+        return ColumnParser("date", MOMENT, date_format=best, unparsed=others)
+    direct = clean and not others
     if numbers == kinds["integer"] > 0 and not (unit or kinds["padded"]):
-        return parser("number", pa.int64(), parsed, direct=direct)
+        return ColumnParser("number", pa.int64(), direct=direct, unparsed=others)
     plain_numbers = kinds["integer"] + kinds["decimal"] + kinds["padded"]
     plain = sign == "." and not unit and numbers == plain_numbers
-    formatted = not plain and values > 0
-    fields = {"decimal": sign, "unit": unit, "formatted": formatted, "direct": direct and plain}
-    return parser("number", pa.float64(), parsed, **fields)
+    return ColumnParser(
+        "number",
+        pa.float64(),
+        decimal=sign,
+        unit=unit,
+        formatted=not plain and values > 0,
+        direct=direct and plain,
+        unparsed=others,
+    )
 
 
 def _notes(

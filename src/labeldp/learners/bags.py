@@ -140,7 +140,7 @@ class WeightedBags:
         bag, row, weight = bag_members(model.bags, len(labels))
         order = np.argsort(bag, kind="stable")
         wanted, places = np.unique(row[order], return_inverse=True)
-        batches = take_rows(source.feature_batches(features.columns), wanted, features.rows)
+        batches = take_rows(source, features.columns, wanted, features.rows)
         inputs = sparse.vstack([_inputs(features, batch) for _, batch in batches], format="csr")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(bag, minlength=len(labels)))])
         return cls(inputs[places], weight[order].astype(np.float32), offsets, labels, features)

@@ -351,7 +351,7 @@ def bag_equations(
     order = np.argsort(row, kind="stable")
     bag, row, weight = bag[order], row[order], weight[order]
     sums = np.zeros((len(labels.std), len(features.names)))
-    for places, batch in take_rows(source.feature_batches(features.columns), row, features.rows):
+    for places, batch in take_rows(source, features.columns, row, features.rows):
         design = features.integers(features.encode(batch)) * features.kept_scales
         np.add.at(sums, bag[places], weight[places, None] * design)
     scaled = np.column_stack([sums, release.labels]) / labels.std[:, None]

@@ -198,7 +198,7 @@ class BagRows:
 
     def _read(self, source: Source, engine: Engine, rows: ChosenRows) -> NDArray[np.float64]:
         total, self._encoded, labels = engine.run_pass("rows of bags", source, rows)
-        check_rows(self.wanted, total, self.draw.rows)
+        check_rows(total, self.draw.rows)
         return labels
 
     def bag(self, number: int) -> Encoded:

@@ -219,7 +219,7 @@ class SampledNoisyWtdLagClaim(Claim):
         if source is None or self.noisy_column is None:
             raise PlanError("which rows are noisy stands in the table; give it (`data`)")
         marks = noisy_by_column(source, self.noisy_column)
-        check_rows(np.sort(self.draw.members, axis=None), len(marks), self.draw.rows)
+        check_rows(len(marks), self.draw.rows)
         return np.asarray(marks[self.draw.members])
 
     def weights(self, source: Source | None) -> BagWeights:

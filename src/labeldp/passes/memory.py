@@ -118,9 +118,10 @@ class Memory:
             return
         kept = self._kept[number]
         lengths = [batch.num_rows for batch in kept.batches]
-        labels: Iterable[Labels | None] = (
-            repeat(None, len(lengths)) if check is None else _recut(source.labels(check), lengths)
-        )
+        labels: Iterable[Labels | None] = repeat(None, len(lengths))
+        if check is not None:
+            alone = source.numbered_batches((), check, persons=False)
+            labels = _recut((y for _, _, y in alone if y is not None), lengths)
         if kept.form is not None:
             yield from zip(kept.batches, labels, strict=True)
             return

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import column_numbers, numpy_numbers
-from labeldp.data.source import Source, scan, take_numbered
+from labeldp.data.source import Source, scan, take_rows
 from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
@@ -318,8 +318,8 @@ def labelled_rows(
     if source is None:
         raise InputError(WANTS_TABLE)
     labels, wanted = release.labels, column_numbers(release.table.column(ROW))
-    whole = release.certificate["labels"]["missing"] == "refused"
-    for places, batch in take_numbered(source, features.columns, wanted, whole=whole):
+    total = len(wanted) if release.certificate["labels"]["missing"] == "refused" else None
+    for places, batch in take_rows(source, features.columns, wanted, total, of_data=True):
         yield batch, labels[places]
 
 
