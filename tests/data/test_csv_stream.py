@@ -136,7 +136,8 @@ def test_lines_of_another_width_and_open_quotes_are_refused(
 def test_plain_lines_are_passed_on_as_they_are(tmp_path: Path) -> None:
     rows = b'1,"x,y",5\r\n\r\n2,z,"6"\r\n' * 500
     (tmp_path / "t.csv").write_bytes(b"a,c,y\r\n" + rows)
-    assert b"".join(csv_stream.LabelSafeRows(tmp_path / "t.csv", "utf-8", b",", 3, 2)) == rows
+    path = tmp_path / "t.csv"
+    assert b"".join(csv_stream.LabelSafeRows(path, path, "utf-8", b",", 3, 2)) == rows
 
 
 def test_blocks_end_with_rows_where_there_is_no_label(

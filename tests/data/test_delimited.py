@@ -58,18 +58,19 @@ def test_a_header_does_not_tell_the_encoding_of_what_follows(tmp_path: Path) -> 
     assert scan(path, label="y").notes == ()
 
 
-def test_names_that_repeat_are_numbered_and_unnamed_columns_left_out(tmp_path: Path) -> None:
+def test_unnamed_columns_are_left_out_and_names_that_repeat_refused(tmp_path: Path) -> None:
     """As R and pandas write row names: a first column without a name."""
     rows = [f"{k},{'mf'[k % 2]},{k},{'ab'[k % 2]},,9" for k in range(4)]
-    path = written(tmp_path / "t.csv", '"","sex",x,sex,,y', *rows)
+    path = written(tmp_path / "t.csv", '"","sex",x,town,,y', *rows)
     source = scan(path, label="y")
-    assert source.names == ("sex", "x", "sex (2)")
-    assert source.notes == (
-        "several columns are named 'sex': the later ones are 'sex (2)' and so on",
-    )
+    assert source.names == ("sex", "x", "town")
     (batch,) = source.feature_batches()
-    assert batch.to_pydict() == {"sex": [*"mfmf"], "x": [0, 1, 2, 3], "sex (2)": [*"abab"]}
+    assert batch.to_pydict() == {"sex": [*"mfmf"], "x": [0, 1, 2, 3], "town": [*"abab"]}
     assert scan(path, features=["", "x"]).names == ("", "x")
+    for label in ("y", "sex"):  # under a second name it would be a public feature
+        path = written(tmp_path / "u.csv", "sex,x,sex,y", *rows)
+        with pytest.raises(DataError, match="several columns of one name, 'sex'; rename them"):
+            scan(path, label=label)
 
 
 ABOVE = {

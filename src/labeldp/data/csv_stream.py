@@ -44,13 +44,13 @@ _HEADER = re.compile(rb'(?>[^"\r\n]++|"(?>[^"]++|"")*+")*+(\r\n|\n|\r)')
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 
 
-def open_text(path: Path, encoding: str) -> Any:
-    """Open a file, unpacked, as UTF-8.
+def open_text(content: Path | pa.Buffer, encoding: str) -> Any:
+    """Open a file, unpacked, or what stands for it, as UTF-8.
 
     Bytes that are no text of another encoding become U+FFFD: if they are in a label, nothing may be
     said before the last row. Whoever reads features looks for that sign in them.
     """
-    file = pa.input_stream(str(path))
+    file = pa.input_stream(content)
     if codecs.lookup(encoding).name == "utf-8":
         return file
     decoder = codecs.getincrementaldecoder(encoding)("replace")
@@ -90,6 +90,7 @@ class LabelSafeRows:
     """
 
     path: Path
+    content: Path | pa.Buffer
     encoding: str
     delimiter: bytes
     fields: int
@@ -139,7 +140,7 @@ class LabelSafeRows:
     def _blocks(self) -> Iterator[bytes]:
         # The end is held back, because lines below the table may be in it.
         held = _TAIL if self.skip_footer is None else BLOCK * (self.skip_footer > 0)
-        with open_text(self.path, self.encoding) as file:
+        with open_text(self.content, self.encoding) as file:
             header, rest = read_header(file, self.path, self.skip_lines)
             end = b"\r" if header.endswith(b"\r") else b"\n"
             ended = False

@@ -1,4 +1,4 @@
-"""CSV and TSV files: one pass infers each column's type, later passes read it.
+"""CSV and TSV text: one pass infers each column's type, later passes read it.
 
 Types never depend on the first block of a file. The first pass reads the feature columns as text
 and counts what their values look like. The label column is not looked at, and is delivered as text
@@ -12,17 +12,17 @@ import codecs
 import csv
 import io
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from labeldp.data.columns import NULL_WORDS, NUMBER, is_text_type
+from labeldp.data.columns import NULL_WORDS, is_text_type
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
 from labeldp.data.files import DELIMITERS, common_schema, reading_file
 from labeldp.data.options import TextOptions
@@ -62,8 +62,8 @@ class DelimitedReader(TableReader):
     """The column whose bytes may not decide how the others are read."""
     options: TextOptions = field(default_factory=TextOptions, repr=False)
     null_words: tuple[str, ...] = NULL_WORDS
-    repeated: tuple[str, ...] = ()
-    """Names that several columns have; all but the first of them are numbered."""
+    texts: Mapping[Path, pa.Buffer] = field(default_factory=dict, repr=False, compare=False)
+    """What stands for files that are no text themselves."""
     skip_lines: Mapping[Path, int] = field(default_factory=dict, repr=False)
     """Lines above the header, by file."""
     lines_below: dict[Path, int] = field(default_factory=dict, repr=False, compare=False)
@@ -80,18 +80,20 @@ class DelimitedReader(TableReader):
         *,
         label: str | None = None,
         named: Sequence[str] = (),
+        texts: Mapping[Path, pa.Buffer] = MappingProxyType({}),
     ) -> DelimitedReader:
         """Read the header lines; refuse files that do not belong together.
 
         `named` are columns that the table must have: they tell the header from titles.
         """
         encoding, delimiter = "", options.delimiter or ""
-        schemas, repeated, skip_lines = [], set[str](), dict[Path, int]()
+        schemas, skip_lines = [], dict[Path, int]()
         for path in paths:
+            content = texts.get(path, path)
             with _parsing(path, form, options.encoding or encoding):
-                own_encoding, skip_lines[path] = _find_header(path, options, named)
+                own_encoding, skip_lines[path] = _find_header(content, options, named)
                 encoding = encoding or own_encoding
-                with open_text(path, encoding) as file:
+                with open_text(content, encoding) as file:
                     raw, _ = read_header(file, path, skip_lines[path])
                 header = raw.decode().lstrip("\ufeff")
                 if "\ufffd" in header and encoding != "utf-8":
@@ -99,9 +101,10 @@ class DelimitedReader(TableReader):
             if not header.strip():
                 raise DataError(f"{path} is empty; a {form} file needs a header line and rows")
             delimiter = delimiter or infer_delimiter(header, DELIMITERS[form])
-            cells = _cells(header.rstrip("\r\n"), delimiter)
-            names = numbered_names(cells)
-            repeated.update(a for a, b in zip(cells, names, strict=True) if a != b)
+            names = _cells(header.rstrip("\r\n"), delimiter)
+            for place, name in enumerate(names):
+                if not name and "" in names[:place]:  # all without a name are left out
+                    names[place] = f" ({place})"
             schemas.append(pa.schema([(name, pa.string()) for name in names]))
         return cls(
             stored_schema=common_schema(paths, schemas),
@@ -111,8 +114,8 @@ class DelimitedReader(TableReader):
             encoding=encoding,
             label=label,
             options=options,
-            repeated=tuple(sorted(repeated)),
             skip_lines=skip_lines,
+            texts=texts,
         )
 
     def prepared(
@@ -136,8 +139,8 @@ class DelimitedReader(TableReader):
             if options.encoding is not None or self.encoding == _FALLBACK:
                 raise
             ready = TableReader.prepared(replace(reader, encoding=_FALLBACK), *arguments)
-        notes = []
-        if ready.delimiter not in (options.delimiter, DELIMITERS[ready.format]):
+        notes = list(self.notes)
+        if ready.delimiter not in (options.delimiter, DELIMITERS.get(ready.format, ",")):
             sign = {"\t": "tab", " ": "space"}.get(ready.delimiter, ready.delimiter)
             notes.append(f"fields are divided by {sign!r}; `delimiter` to change")
         if ready.encoding not in (options.encoding, "utf-8"):
@@ -148,10 +151,7 @@ class DelimitedReader(TableReader):
             notes.append(f"lines above the header, left out: {above}; `skip_lines=0` to change")
         if below:
             notes.append(f"lines below the last row, left out: {below}; `skip_footer=0` to change")
-        for name in filter(None, ready.repeated):
-            numbered = f"the later ones are '{name} (2)' and so on"
-            notes.append(f"several columns are named {name!r}: {numbered}")
-        return replace(ready, notes=(*notes, *ready.notes))
+        return replace(ready, notes=(*notes, *ready.notes[len(self.notes) :]))
 
     def stored(self) -> DelimitedReader:
         """Return a reader of every cell as its text, whatever `na` or `skip_footer` say."""
@@ -184,6 +184,7 @@ class DelimitedReader(TableReader):
         for path in self.paths:
             rows = LabelSafeRows(
                 path,
+                self.texts.get(path, path),
                 self.encoding,
                 self.delimiter.encode(),
                 len(names),
@@ -234,13 +235,15 @@ def _texts_of(raw: pa.Array) -> pa.Array:
         return pa.array(words, pa.string(), size=len(raw))
 
 
-def _find_header(path: Path, options: TextOptions, named: Sequence[str]) -> tuple[str, int]:
+def _find_header(
+    content: Path | pa.Buffer, options: TextOptions, named: Sequence[str]
+) -> tuple[str, int]:
     """Return the encoding of a file, and the lines above its header.
 
     The encoding is inferred from the lines down to the header, which are public, and never from
     rows: a label is among their bytes.
     """
-    with pa.input_stream(str(path)) as file:
+    with open_text(content, "utf-8") as file:
         raw = bytes(file.read(_START))
     lines = re.split(_LINE_END.encode(), raw)
     encoding = options.encoding or _infer_encoding(lines[0])
@@ -248,7 +251,7 @@ def _find_header(path: Path, options: TextOptions, named: Sequence[str]) -> tupl
     if above is None:
         text = raw.decode(encoding, errors="ignore").lstrip("\ufeff")
         texts = re.split(_LINE_END, text, maxsplit=MOST_TITLES)[:MOST_TITLES]
-        above = _count_titles(texts, options.delimiter, named)
+        above = count_titles(_first_rows(texts, options.delimiter, named), named)
     if options.encoding is None and encoding == "utf-8":
         encoding = _infer_encoding(b"\n".join(lines[: above + 1]))
     return encoding, above
@@ -277,30 +280,34 @@ def infer_delimiter(line: str, usual: str) -> str:
     return best if counts[best] > counts[usual] else usual
 
 
-def _count_titles(lines: Sequence[str], delimiter: str | None, named: Sequence[str]) -> int:
-    """Return how many of the first lines are above the header.
+def count_titles(rows: Iterable[Sequence[str]], named: Sequence[str]) -> int:
+    """Return how many of the first rows of cells are above the header.
 
-    The header is the first line with a column that was `named`. Else lines with at most one filled
-    field are titles, if a line with three follows. Rows are looked at only if the first line names
+    The header is the first with a column that was `named`. Else rows with at most one filled cell
+    are titles, if one with three follows. Rows of the table are looked at only if the first names
     fewer than two columns, which no label and feature could have, or none that was named.
     """
     widths = list[int]()
-    for line in lines:
-        if line.count('"') % 2 == 1:  # a name goes on in the next line
-            break
-        cells = _cells(line, delimiter or max(_CANDIDATES, key=line.count))
-        by_space = _cells(line, delimiter or infer_delimiter(line, ","))
-        if not {*named}.isdisjoint((*cells, *by_space)):
+    for cells in rows:
+        if not {*named}.isdisjoint(cells):
             return len(widths)
         widths.append(sum(bool(cell.strip()) for cell in cells))
-    return first_header(widths)
-
-
-def first_header(widths: Sequence[int]) -> int:
-    """Return which of the first lines, of which so many fields are filled, is the header."""
     if not widths or widths[0] > 1:
         return 0
     return next((k for k, filled in enumerate(widths) if filled >= _FEWEST_NAMES), 0)
+
+
+def _first_rows(
+    lines: Sequence[str], delimiter: str | None, named: Sequence[str]
+) -> Iterator[list[str]]:
+    """Yield the cells of lines, up to one in which a name goes on in the next line."""
+    for line in lines:
+        if line.count('"') % 2 == 1:
+            return
+        sign = delimiter or infer_delimiter(line, ",")
+        cells = _cells(line, sign)
+        is_title = delimiter is None and sign == " " and {*named}.isdisjoint(cells)
+        yield [line] if is_title else cells
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -308,17 +315,3 @@ def _cells(line: str, delimiter: str) -> list[str]:
         return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [])
     except csv.Error:  # a field that is longer than any name
         return line.split(delimiter)
-
-
-def numbered_names(names: Sequence[str]) -> list[str]:
-    """Return the names of a header, the later ones of several that are the same numbered.
-
-    Numbers are no names: where those repeat, the first row was taken for a header, and stays.
-    """
-    seen: Counter[str] = Counter()
-    numbered = []
-    for name in names:
-        seen[name] += 1
-        again = seen[name] > 1 and not re.fullmatch(NUMBER, name)
-        numbered.append(f"{name} ({seen[name]})" if again else name)
-    return numbered

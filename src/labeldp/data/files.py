@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from labeldp.data.options import check_unique_names, quoted_names
-from labeldp.errors import DataError
+from labeldp.errors import DataError, MissingExtraError
 from labeldp.io_util import path_problem
 
 _ENDINGS = {
@@ -123,6 +123,22 @@ def reading_file(path: Path | str, form: str) -> Iterator[None]:
         raise DataError(
             f"{path} is not a complete {form} file (damaged, cut short or of another format); "
             f"write it again or correct its name"
+        ) from None
+
+
+@contextmanager
+def reading_foreign(path: Path, form: str) -> Iterator[None]:
+    """Turn any failure of another package to read a file into one line, and its absence too."""
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"reading {form} files", "tables") from None
+    except PermissionError:
+        raise DataError(f"{path}: permission denied; make the file readable") from None
+    except Exception:  # each package has errors of its own, and they may quote rows
+        raise DataError(
+            f"{path} cannot be read as {form} (damaged, encrypted or of another format); save it "
+            "again, or as CSV"
         ) from None
 
 

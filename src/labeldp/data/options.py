@@ -77,14 +77,12 @@ def check_unique_names(names: Sequence[str], where: object) -> None:
 def choose_features(
     columns: Sequence[str],
     roles: Mapping[str, str | None],
-    repeated: Sequence[str],
     lists: Mapping[str, Sequence[str] | None],
 ) -> list[str]:
     """Return the feature columns, in order: those named, or all but index columns.
 
     `roles` are label and person, `lists` features, categorical, numeric and drop. Names that are no
-    columns and columns with two roles are refused; so are `repeated` names, of several columns: the
-    label under another name would be a public feature.
+    columns and columns with two roles are refused.
     """
     existing = set(columns)
     named = {option: names or () for option, names in lists.items()}
@@ -100,10 +98,6 @@ def choose_features(
     for role, column in roles.items():
         if column is not None and column not in existing:
             raise unknown_column(column, role, columns)
-        if column in repeated:
-            raise DataError(
-                f"several columns are named {column!r}, the {role}; rename or remove all but one"
-            )
     if roles["person"] is not None and roles["person"] == roles["label"]:
         raise InputError(f"column {roles['label']!r} is the label and cannot also be the person")
     for name in sorted({*named["categorical"]} & {*named["numeric"]}):

@@ -17,8 +17,9 @@ from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.cluster import ClusterReader
 from labeldp.data.columns import Column, column_of, is_usable
 from labeldp.data.delimited import DelimitedReader
+from labeldp.data.excel import open_excel
 from labeldp.data.files import DELIMITERS, FileState, find_files, state_of
-from labeldp.data.frames import FrameReader, open_foreign
+from labeldp.data.frames import FrameReader, open_statistical
 from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
 from labeldp.data.options import TextOptions, choose_features, unknown_column
 from labeldp.data.persons import check_person_type, with_person_hashes
@@ -328,7 +329,6 @@ def scan(
     names = choose_features(
         known,
         {"label": label, "person": person},
-        reader.repeated if isinstance(reader, DelimitedReader) else (),
         {"features": features, "categorical": categorical, "numeric": numeric, "drop": drop},
     )
     words, codes = options.split_na(known)
@@ -397,7 +397,9 @@ def open_table(
         return DelimitedReader.open(paths, form, options, label=label, named=named)
     if form in ("Parquet", "Arrow"):
         return (ParquetReader if form == "Parquet" else ArrowReader).open(paths)
-    return open_foreign(paths, form, options, label=label, named=named)
+    if form == "Excel":
+        return open_excel(paths, options, label=label, named=named)
+    return open_statistical(paths, form, label)
 
 
 def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
