@@ -34,7 +34,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_encoding_delimiter_and_line_ends_are_inferred(
     encoding: str, delimiter: str, end: str, tmp_path: Path
 ) -> None:
@@ -91,7 +91,7 @@ BELOW = {
 
 
 @pytest.mark.parametrize(
-    ("encoding", "end"), [("utf-8-sig", "\n"), ("utf-16", "\r"), ("cp1252", "\r\n")]
+    ("encoding", "end"), [("utf-8-sig", "\n"), ("utf-16", "\n"), ("cp1252", "\r\n")]
 )
 @pytest.mark.parametrize("above", ABOVE)
 def test_lines_above(above: str, encoding: str, end: str, plain: pa.Table, tmp_path: Path) -> None:
@@ -104,9 +104,7 @@ def test_lines_above(above: str, encoding: str, end: str, plain: pa.Table, tmp_p
         assert scan(path).names == (*HEADER.split(","),)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "end"), [("utf-8", "\n"), ("utf-16", "\r\n"), ("utf-8", "\r")]
-)
+@pytest.mark.parametrize(("encoding", "end"), [("utf-8", "\n"), ("utf-16", "\r\n")])
 @pytest.mark.parametrize("below", BELOW)
 def test_lines_below(below: str, encoding: str, end: str, plain: pa.Table, tmp_path: Path) -> None:
     lines = [HEADER, *ROWS, *BELOW[below], ""]
@@ -142,7 +140,7 @@ def test_headers_are_headers(tmp_path: Path) -> None:
     long = written(tmp_path / "b.csv", '"shop', 'name",area,sales', *rows)
     assert scan(long, label="sales").names == ("shop\nname", "area")
     one = written(tmp_path / "c.csv", "remark", "good, fine", "bad, worse", "bad, worse")
-    with pytest.raises(DataError, match="fields where the header has 1"):
+    with pytest.raises(DataError, match="not as many fields as the header"):
         scan(one)
 
 

@@ -8,8 +8,8 @@ is left between is the label. If that is no single field it becomes a text that 
 is refused with other bad labels after the last row. Which lines at the end are no rows (a total, a
 source) is decided in the same way, from the features.
 
-Features may hold delimiters and line ends in quotes. Only a line end inside a label cannot be told
-from the end of a row: lines end with the sign that ends the header.
+Features may hold delimiters and line ends in quotes. Only a line feed inside a label cannot be told
+from the end of a row. Carriage returns alone end no line.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ _QUOTE, _CR, _LF = b'"\r\n'
 NO_NUMBER = b'"not 1 field"'
 """What stands for a label that is no single field, whatever divides them: neither a number nor,
 since it has a digit, a word that may mean missing (`LabelParser.has_label`)."""
-_HEADER = re.compile(rb'(?>[^"\r\n]++|"(?>[^"]++|"")*+")*+(\r\n|\n|\r)')
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
+_HEADER = re.compile(rb'(?>[^"\n]++|"(?>[^"]++|"")*+")*+\n')
 
 
 def open_text(content: Path | pa.Buffer, encoding: str) -> Any:
@@ -60,24 +59,23 @@ def open_text(content: Path | pa.Buffer, encoding: str) -> Any:
 
 
 def read_header(file: Any, path: Path, skip_lines: int) -> tuple[bytes, bytes]:
-    """Return the header with its line end, and what was read behind it."""
-    text = b""
-    while True:
+    """Return the header, and what was read behind it."""
+    text, fresh = b"", b" "
+    while fresh:
         fresh = bytes(file.read(BLOCK))
         text += fresh
-        start = 0
-        for _ in range(skip_lines):
-            line = _LINE.match(text, start)
-            if line is None and not fresh:
-                raise DataError(f"{path} ends above its header; correct `skip_lines`")
-            start = len(text) if line is None else line.end()
-        header = _HEADER.match(text, start)
-        if header and not (header[1] == b"\r" and header.end() == len(text) and fresh):
-            return header[0], text[header.end() :]
-        if not fresh:  # a header alone
-            return text[start:], b""
+        *above, rest = text.split(b"\n", skip_lines)
+        header = _HEADER.match(rest) if len(above) == skip_lines else None
+        if header is not None or not fresh:
+            break
         if len(text) > 16 * BLOCK:
             raise DataError(f"{path}: the header has no end; check the quoting of its names")
+    if len(above) < skip_lines:
+        raise DataError(f"{path} ends above its header; correct `skip_lines`")
+    line = rest if header is None else header[0]
+    if b"\r" in line.rstrip(b"\r\n"):  # what looks like a header may hold rows
+        raise DataError(f"{path}: lines end with carriage returns alone; end them with line feeds")
+    return line.rstrip(b"\r\n"), rest[len(line) :]
 
 
 @dataclass
@@ -102,31 +100,24 @@ class LabelSafeRows:
     """Lines that were left out at the end, once it is reached."""
 
     def __post_init__(self) -> None:
-        # Patterns of a row, strict and lenient, and of one in which the quote of a feature is open.
-        # The group of a row is its label, as short as may be. The lenient pattern has text behind
-        # closing quotes, which Arrow takes too.
+        # Patterns of a row, whose group is its label, as short as may be, and of one in which the
+        # quote of a feature is open.
         sign, before = re.escape(self.delimiter), self.fields if self.label is None else self.label
         behind = self.fields - before - 1  # -1 without a label
-
-        def feature(behind_quotes: bytes) -> bytes:
-            quoted = rb'"(?>[^"]++|"")*+"%b(?=%b|$)' % (behind_quotes, sign)
-            return rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
-
-        def row(cell: bytes) -> re.Pattern[bytes]:
-            if self.label is None:
-                return re.compile(rb"(?:%b%b){%d}%b()\Z" % (cell, sign, before - 1, cell))
+        quoted = rb'"(?>[^"]++|"")*+"(?=%b|$)' % sign
+        cell = rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
+        tail = rb'"(?>[^"]++|"")*+\Z'
+        row = rb"(?:%b%b){%d}%b()\Z" % (cell, sign, before - 1, cell)
+        if self.label is not None:
             parts = (cell, sign, before, sign, cell, behind)
-            return re.compile(rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts)
-
-        cell, tail = feature(b""), rb'"(?>[^"]++|"")*+\Z'
+            row = rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts
         ways = []
         if before:
             ways.append(rb"(?:%b%b){0,%d}+%b" % (cell, sign, before - 1, tail))
         if behind > 0:
             parts = (cell, sign, before, sign, cell, behind - 1, sign, tail)
             ways.append(rb"(?:%b%b){%d}[^\n]*?(?:%b%b){0,%d}%b%b" % parts)
-        self._strict, self._lenient = row(cell), row(feature(b"[^%b\n]*+" % sign))
-        self._unclosed = re.compile(b"|".join(ways) or rb"(?!)")
+        self._complete, self._unclosed = re.compile(row), re.compile(b"|".join(ways) or rb"(?!)")
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield blocks; the next one is prepared in a thread while the caller parses one."""
@@ -141,18 +132,17 @@ class LabelSafeRows:
         # The end is held back, because lines below the table may be in it.
         held = _TAIL if self.skip_footer is None else BLOCK * (self.skip_footer > 0)
         with open_text(self.content, self.encoding) as file:
-            header, rest = read_header(file, self.path, self.skip_lines)
-            end = b"\r" if header.endswith(b"\r") else b"\n"
+            _, rest = read_header(file, self.path, self.skip_lines)
             ended = False
             while not ended:
                 fresh = bytes(file.read(BLOCK))
                 ended, text = not fresh, rest + fresh
                 if ended:
-                    body, rest = self._without_lines_below(text, end), b""
+                    body, rest = self._without_lines_below(text), b""
                 else:
-                    cut = text.rfind(end, 0, max(0, len(text) - held)) + 1
+                    cut = text.rfind(b"\n", 0, max(0, len(text) - held)) + 1
                     body, rest = text[:cut], text[cut:]
-                rows, unfinished = self._whole_rows(body, end) if body else (b"", b"")
+                rows, unfinished = self._whole_rows(body) if body else (b"", b"")
                 rest = unfinished + rest
                 if len(rest) > held + LONGEST_ROW or (ended and rest):
                     raise DataError(
@@ -162,7 +152,7 @@ class LabelSafeRows:
                 if rows.strip(b"\r\n"):
                     yield rows
 
-    def _without_lines_below(self, text: bytes, end: bytes) -> bytes:
+    def _without_lines_below(self, text: bytes) -> bytes:
         """Leave the last lines out that are no rows; empty ones do not count.
 
         A line is no row if at most one of its fields is filled. One with as many fields as the
@@ -175,7 +165,7 @@ class LabelSafeRows:
             bare = text.rstrip(b"\r\n")
             if not bare:
                 break
-            line = bare[bare.rfind(end) + 1 :]
+            line = bare[bare.rfind(b"\n") + 1 :]
             if self.skip_footer is None:
                 cells = line.split(self.delimiter)
                 if len(cells) >= self.fields:
@@ -184,16 +174,16 @@ class LabelSafeRows:
                         cells = cells[: self.label] + cells[len(cells) - behind :]
                     if len(cells) < _FEWEST_FEATURES or re.search(rb"\d", b"".join(cells)):
                         break
-                filled = [cell for cell in cells if cell.strip(b' "')]
+                filled = [cell for cell in cells if cell.strip(b' "\r')]
                 if len(filled) > 1 or any(cell.count(b'"') % 2 for cell in cells):
                     break
             text = bare[: len(bare) - len(line)]
             self.lines_below += 1
         return text
 
-    def _whole_rows(self, body: bytes, end: bytes) -> tuple[bytes, bytes]:
+    def _whole_rows(self, body: bytes) -> tuple[bytes, bytes]:
         """Return the rows, each label one field, and the start of a row that is not complete."""
-        odd, ends = self._odd_lines(body, end[0])
+        odd, ends = self._odd_lines(body)
         pieces, done, line = [], 0, 0  # bytes and lines that are done
         for number in odd:
             if number < line:
@@ -201,7 +191,7 @@ class LabelSafeRows:
             first = int(ends[number - 1]) + 1 if number else 0
             pieces.append(body[done:first])
             for last in range(number, len(ends)):
-                row = self._row(body[first : ends[last]], end)
+                row = self._row(body[first : ends[last]])
                 if row is not None or ends[last] - first > LONGEST_ROW:
                     break
             if row is None:  # a quote is open
@@ -210,10 +200,10 @@ class LabelSafeRows:
             line, done = last + 1, int(ends[last]) + 1
         return b"".join([*pieces, body[done:]]), b""
 
-    def _odd_lines(self, body: bytes, end: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _odd_lines(self, body: bytes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return lines that are not plainly so many fields, and where lines end."""
         signs = np.frombuffer(body, np.uint8)
-        ends = np.flatnonzero(signs == end)
+        ends = np.flatnonzero(signs == _LF)
         if not len(ends) or ends[-1] != len(body) - 1:
             ends = np.append(ends, len(body))
         starts = np.append(0, ends[:-1] + 1)
@@ -227,13 +217,14 @@ class LabelSafeRows:
             if odd.any():  # an unpaired quote must not turn what follows inside out
                 inside ^= np.repeat(before, np.diff(np.append(starts, len(body))))
             # Other quotes stand at the edges of fields, or the line is odd.
-            edge = delimits | (signs == end)
+            edge = delimits | (signs == _LF)
             opens = np.append(True, edge[:-1])
             closes = np.append(edge[1:] | (signs[1:] == _CR), True)
             astray = np.flatnonzero(quoted & ~np.where(inside, opens, closes))
             odd[np.searchsorted(ends, astray)] = True
             delimits &= ~inside
-        if end == _LF and body.count(b"\r") != body.count(b"\r\n"):
+        if body.count(b"\r") != body.count(b"\r\n"):
+            # Arrow takes a carriage return alone for the end of a row.
             returns = np.flatnonzero(signs == _CR)
             alone = returns[np.append(signs, np.uint8(_LF))[returns + 1] != _LF]
             odd[np.searchsorted(ends, alone)] = True
@@ -242,24 +233,19 @@ class LabelSafeRows:
         odd |= (counts != self.fields - 1) & ~blank
         return np.flatnonzero(odd), ends
 
-    def _row(self, text: bytes, end: bytes) -> bytes | None:
+    def _row(self, text: bytes) -> bytes | None:
         """Return a row with its label as one field; None if the row goes on in the next line."""
-        ending = b""
-        if end == b"\r":
-            text = text.replace(b"\r", b"\n")
-        elif text.endswith(b"\r"):
-            text, ending = text[:-1], b"\r"
-        row = self._strict.match(text)
-        if row is None and self._unclosed.match(text):
-            return None
-        row = row or self._lenient.match(text)
+        bare = text.removesuffix(b"\r")
+        row = self._complete.match(bare)
         if row is None:
+            if self._unclosed.match(bare):
+                return None
             if self.leave_out_odd:
                 return b""
             raise DataError(
-                f"{self.path}: a line has {text.count(self.delimiter) + 1} fields where the header "
-                f"has {self.fields}; correct the quoting, name the `delimiter`, or leave lines "
-                "above or below the table out (`skip_lines`, `skip_footer`)"
+                f"{self.path}: a line has not as many fields as the header ({self.fields}); correct "
+                "the quoting, name the `delimiter`, or leave lines above or below the table out "
+                "(`skip_lines`, `skip_footer`)"
             )
         label = row[1]
         if label[:1] == b'"':
@@ -268,4 +254,4 @@ class LabelSafeRows:
             is_one_field = not re.search(rb'[\r"]', label) and self.delimiter not in label
         if not is_one_field:
             label = NO_NUMBER
-        return text[: row.start(1)] + label + text[row.end(1) :] + ending
+        return text[: row.start(1)] + label + text[row.end(1) :]

@@ -37,7 +37,6 @@ MOST_TITLES = 20
 _FEWEST_NAMES = 3
 """Fields of a header that makes what stands above it a title."""
 _CANDIDATES = ",;\t|"
-_LINE_END = r"\r\n|\n|\r"
 
 
 class _EncodingError(DataError):
@@ -101,7 +100,7 @@ class DelimitedReader(TableReader):
             if not header.strip():
                 raise DataError(f"{path} is empty; a {form} file needs a header line and rows")
             delimiter = delimiter or infer_delimiter(header, DELIMITERS[form])
-            names = _cells(header.rstrip("\r\n"), delimiter)
+            names = _cells(header, delimiter)
             for place, name in enumerate(names):
                 if not name and "" in names[:place]:  # all without a name are left out
                     names[place] = f" ({place})"
@@ -245,12 +244,12 @@ def _find_header(
     """
     with open_text(content, "utf-8") as file:
         raw = bytes(file.read(_START))
-    lines = re.split(_LINE_END.encode(), raw)
+    lines = raw.split(b"\n")
     encoding = options.encoding or _infer_encoding(lines[0])
     above = options.skip_lines
     if above is None:
         text = raw.decode(encoding, errors="ignore").lstrip("\ufeff")
-        texts = re.split(_LINE_END, text, maxsplit=MOST_TITLES)[:MOST_TITLES]
+        texts = [line.rstrip("\r") for line in text.split("\n", MOST_TITLES)[:MOST_TITLES]]
         above = count_titles(_first_rows(texts, options.delimiter, named), named)
     if options.encoding is None and encoding == "utf-8":
         encoding = _infer_encoding(b"\n".join(lines[: above + 1]))

@@ -149,7 +149,7 @@ def common_schema(paths: Sequence[Path], schemas: Sequence[pa.Schema]) -> pa.Sch
         check_unique_names(other.names, path)
         if other.names != first.names:
             odd = sorted({*first.names} ^ {*other.names})
-            what = f"columns {quoted_names(odd, 5)}" if odd else "the order of the columns"
+            what = f"columns {quoted_names(odd)}" if odd else "the order of the columns"
         elif other.types != first.types:
             pairs = zip(first, other, strict=True)
             one, two = next((a, b) for a, b in pairs if a.type != b.type)

@@ -18,14 +18,11 @@ from labeldp.data.columns import NULL_WORDS
 from labeldp.data.dates import is_date_format
 from labeldp.errors import DataError, InputError, UnknownColumnError, to_int, to_str
 
-_NUMBER_IN_NAME = re.compile(r"(?<![\w.])[\d.]*\d")
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 """Names of a stored pandas index and of columns without a name."""
 _LONGEST = 80
 """Characters of a name that are shown, or compared: a table may have been given for a name."""
 _MOST_LINES = 1000
-_OLD_READINGS = {"bound", "share", "measure", "mixed"}
-"""Readings of earlier versions that there are no more (`column_formats`)."""
 
 
 def short_name(name: str) -> str:
@@ -36,17 +33,16 @@ def short_name(name: str) -> str:
 def _printable(names: Iterable[str]) -> list[str]:
     """Return the names that messages may hold."""
     names = list(names)
-    if not any(_NUMBER_IN_NAME.search(name) for name in names):
-        return names
-    return [name for name in names if name and not re.search(r"\d", name)]
+    begins_with_digit = any(re.search(r"(?<![\w.])[\d.]*\d", name) for name in names)
+    return [n for n in names if n and not re.search(r"\d", n)] if begins_with_digit else names
 
 
-def quoted_names(names: Iterable[str], most: int) -> str:
-    """Return so many of the names at most, in quotes; a remark where none may be shown."""
+def quoted_names(names: Iterable[str]) -> str:
+    """Return some of the names in quotes; a remark where none may be shown."""
     quoted = [repr(short_name(name)) for name in _printable(names)]
-    if not quoted:
-        return "numbers: is there a line with their names?"
-    return ", ".join(quoted[:most] + ["..."] * (len(quoted) > most))
+    return ", ".join(quoted[:8] + ["..."] * (len(quoted) > 8)) or (
+        "numbers: is there a line with their names?"
+    )
 
 
 def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownColumnError:
@@ -55,21 +51,23 @@ def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownCol
     close = [each for each in printable if each.strip().casefold() == name.strip().casefold()]
     close = close or difflib.get_close_matches(name[:_LONGEST], printable, n=3, cutoff=0.5)
     if len(columns) == 1 and name in re.split(r'[,;|\s"]+', columns[0]):
-        only = f"the only one is {short_name(columns[0])!r}" if printable else "there is one alone"
-        hint = f"{only}; name another `delimiter`"
+        hint = f"the only one is {quoted_names(columns)}; name another `delimiter`"
     elif close:
         hint = f"did you mean {' or '.join(repr(short_name(each)) for each in close)}?"
     else:
-        hint = f"the columns are {quoted_names(columns, 8)}"
+        hint = f"the columns are {quoted_names(columns)}"
     return UnknownColumnError(option, name, f"there is no column {short_name(name)!r}; {hint}")
 
 
 def check_unique_names(names: Sequence[str], where: object) -> None:
-    """Refuse a table in which a name stands for two columns."""
+    """Refuse a table in which a name stands for two columns.
+
+    One of them may be the label, which would be a public feature under another name.
+    """
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise DataError(
-            f"{where} has several columns of one name, {quoted_names(twice, 5)}; rename them, or "
+            f"{where} has several columns of one name, {quoted_names(twice)}; rename them, or "
             "add a header line if the file has none"
         )
 
@@ -86,27 +84,24 @@ def choose_features(
     """
     existing = set(columns)
     named = {option: names or () for option, names in lists.items()}
-    for option, names in named.items():
+    single = {role: (column,) for role, column in roles.items() if column is not None}
+    for option, names in {**named, **single}.items():
         for name in names:
             if name not in existing:
                 raise unknown_column(name, option, columns)
-        for role, column in roles.items():
-            if column in names and (role, option) != ("person", "drop"):  # no feature anyway
-                raise InputError(
-                    f"column {column!r} is the {role} and cannot also stand in {option}"
-                )
-    for role, column in roles.items():
-        if column is not None and column not in existing:
-            raise unknown_column(column, role, columns)
-    if roles["person"] is not None and roles["person"] == roles["label"]:
-        raise InputError(f"column {roles['label']!r} is the label and cannot also be the person")
+            for role, column in roles.items():
+                # A person's column is no feature anyway.
+                if column == name and (role, option) not in ((option, role), ("person", "drop")):
+                    raise InputError(
+                        f"column {column!r} is the {role} and cannot also stand in {option}"
+                    )
     for name in sorted({*named["categorical"]} & {*named["numeric"]}):
         raise InputError(f"column {name!r} is declared both categorical and numeric; choose one")
-    for name, times in sorted(Counter(named["features"]).items()):
+    for name, times in Counter(named["features"]).items():
         if times > 1:
             raise InputError(f"features names column {name!r} twice; once is enough")
-    features = lists["features"]
-    if features is None:
+    features = named["features"]
+    if lists["features"] is None:
         features = [n for n in columns if n not in roles.values() and not _INDEX.fullmatch(n)]
     left_out = set(named["drop"])
     remaining = [name for name in features if name not in left_out]
@@ -154,13 +149,12 @@ class TextOptions:
             ) from None
         for name, form in (self.column_formats or {}).items():
             date = form.get("date_format")
-            is_old = form.get("dress") in _OLD_READINGS or "negative" in form
-            if is_old or (date is not None and not is_date_format(date)):
-                old = "shares, bounds, units or letters for signs"
+            unit_alone = form.get("dress", "unit") == "unit" and "negative" not in form
+            if not unit_alone or (date is not None and not is_date_format(date)):
                 raise DataError(
-                    f"column {name!r} was fitted by an earlier version that read "
-                    f"{old if is_old else f'dates like {date!r}'}; this version "
-                    "does not: convert the column to plain numbers or ISO dates, and fit again"
+                    f"column {name!r} was fitted by an earlier version that read texts which this "
+                    "version does not; convert the column to plain numbers or ISO dates, and fit "
+                    "again"
                 )
 
     @property
@@ -194,18 +188,15 @@ class TextOptions:
 
 def is_column_formats(value: Any) -> bool:
     """Whether a value that was read from JSON is `column_formats`, of any version."""
-
-    def is_format(name: str, value: Any) -> bool:
-        if name == "decimal":
-            return value in (".", ",")
-        if name == "na":
-            return isinstance(value, list) and all(isinstance(word, str) for word in value)
-        if name == "dress":
-            return value in _OLD_READINGS or value == "unit"
-        is_known = name in ("date_format", "unit", "negative")
-        return is_known and (isinstance(value, str) or (name == "date_format" and value is None))
-
+    kinds: dict[str, Any] = {
+        **dict.fromkeys(("decimal", "unit", "dress", "negative"), str),
+        "date_format": str | None,
+        "na": list,
+    }
     return isinstance(value, dict) and all(
-        isinstance(form, dict) and all(is_format(*item) for item in form.items())
+        isinstance(form, dict)
+        and all(isinstance(item, kinds.get(key, ())) for key, item in form.items())
+        and form.get("decimal", ".") in (".", ",")
+        and all(isinstance(word, str) for word in form.get("na", ()))
         for form in value.values()
     )

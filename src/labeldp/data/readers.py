@@ -187,12 +187,8 @@ class ParquetReader(TableReader):
 
     format: str = "Parquet"
     rows: int
-    groups: range | None = None
-    """Of a part of one file: its row groups."""
-    footer: Any = field(default=None, repr=False, compare=False)
-    """Of a part of one file: the footer, so that it is parsed once for all parts."""
-    part: bool = False
-    """Other parts are read at the same time, so this one leaves them the other cores."""
+    groups: tuple[tuple[Path, list[int], Any], ...] | None = None
+    """Of a part: files with the row groups to read, and the footer, to be parsed once for all."""
 
     @classmethod
     def open(cls, paths: tuple[Path, ...]) -> ParquetReader:
@@ -209,36 +205,32 @@ class ParquetReader(TableReader):
         """Yield the columns; dictionaries may differ from batch to batch."""
         schema = self.stored_schema
         texts = [name for name in columns if is_text_type(value_type(schema.field(name).type))]
-        groups = {} if self.groups is None else {"row_groups": list(self.groups)}
-        for path in self.paths:
+        options: dict[str, Any] = {"read_dictionary": texts, "memory_map": True}
+        for path, groups, footer in self.groups or ((path, None, None) for path in self.paths):
             with reading_file(path, "Parquet"):
-                file = pq.ParquetFile(
-                    path, metadata=self.footer, read_dictionary=texts, memory_map=True
-                )
+                file = pq.ParquetFile(path, metadata=footer, **options)
+                # Parts are read at the same time, so one leaves the others the other cores.
                 yield from file.iter_batches(
-                    batch_size=batch_rows, columns=columns, use_threads=not self.part, **groups
+                    batch_rows, groups, columns, use_threads=self.groups is None
                 )
 
     def units(self) -> tuple[ParquetReader, ...]:
-        """Return runs of row groups, or of small files, of about `_PART_ROWS` rows."""
-        parts: list[ParquetReader] = []
+        """Return runs of row groups of at least `_PART_ROWS` rows, but for the last."""
+        parts, rows = list[ParquetReader](), 0
+        groups: list[tuple[Path, list[int], Any]] = []
         for path in self.paths:
             with reading_file(path, "Parquet"):
                 footer = pq.ParquetFile(path, memory_map=True).metadata
-            runs, start, rows = [], 0, 0
             for group in range(footer.num_row_groups):
+                if not groups or groups[-1][0] != path:
+                    groups.append((path, [], footer))
+                groups[-1][1].append(group)
                 rows += footer.row_group(group).num_rows
-                if rows >= _PART_ROWS or group + 1 == footer.num_row_groups:
-                    runs.append((range(start, group + 1), rows))
-                    start, rows = group + 1, 0
-            file = replace(self, paths=(path,), rows=footer.num_rows, part=True)
-            if len(runs) > 1:
-                parts += [replace(file, rows=n, groups=run, footer=footer) for run, n in runs]
-            elif parts and parts[-1].groups is None and parts[-1].rows < _PART_ROWS:
-                last = parts.pop()
-                parts.append(replace(last, paths=(*last.paths, path), rows=last.rows + file.rows))
-            else:
-                parts.append(file)
+                if rows >= _PART_ROWS:
+                    parts.append(replace(self, rows=rows, groups=tuple(groups)))
+                    groups, rows = [], 0
+        if rows:
+            parts.append(replace(self, rows=rows, groups=tuple(groups)))
         return tuple(parts) if len(parts) > 1 else (self,)
 
 
