@@ -107,10 +107,11 @@ class LabelSafeRows:
         quoted = rb'"(?>[^"]++|"")*+"(?=%b|$)' % sign
         cell = rb'(?>%b|(?:[^"%b\n][^%b\n]*+)?+(?=%b|$))' % (quoted, sign, sign, sign)
         tail = rb'"(?>[^"]++|"")*+\Z'
-        row = rb"(?:%b%b){%d}%b()\Z" % (cell, sign, before - 1, cell)
-        if self.label is not None:
-            parts = (cell, sign, before, sign, cell, behind)
-            row = rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % parts
+        if self.label is None:
+            row = rb"(?:%b%b){%d}%b()\Z" % (cell, sign, before - 1, cell)
+        else:
+            fields = (cell, sign, before, sign, cell, behind)
+            row = rb"(?:%b%b){%d}([^\n]*?)(?:%b%b){%d}\Z" % fields
         ways = []
         if before:
             ways.append(rb"(?:%b%b){0,%d}+%b" % (cell, sign, before - 1, tail))
@@ -243,9 +244,9 @@ class LabelSafeRows:
             if self.leave_out_odd:
                 return b""
             raise DataError(
-                f"{self.path}: a line has not as many fields as the header ({self.fields}); correct "
-                "the quoting, name the `delimiter`, or leave lines above or below the table out "
-                "(`skip_lines`, `skip_footer`)"
+                f"{self.path}: a line has not as many fields as the header ({self.fields}); "
+                "correct the quoting, name the `delimiter`, or leave lines above or below the table "
+                "out (`skip_lines`, `skip_footer`)"
             )
         label = row[1]
         if label[:1] == b'"':
