@@ -245,8 +245,8 @@ class LabelSafeRows:
                 return b""
             raise DataError(
                 f"{self.path}: a line has not as many fields as the header ({self.fields}); "
-                "correct the quoting, name the `delimiter`, or leave lines above or below the table "
-                "out (`skip_lines`, `skip_footer`)"
+                "correct the quoting, name the `delimiter`, or leave lines above or below the "
+                "table out (`skip_lines`, `skip_footer`)"
             )
         label = row[1]
         if label[:1] == b'"':

@@ -72,11 +72,11 @@ def find_files(path: str | Path) -> tuple[tuple[Path, ...], str]:
         _check_usable(file)
         name = file.name.lower()
         form = next((form for ending, form in FORMATS.items() if name.endswith(ending)), None)
-        if form is None and name.endswith(_UNFINISHED):
-            raise DataError(f"{file} looks half-written; wait until its writer has renamed it")
         if form is None:
-            known = ", ".join(FORMATS)
-            raise DataError(f"{file}: unknown format; the name must end in one of {known}")
+            raise DataError(
+                f"{file}: unknown format, or half-written; its name must end in one of "
+                + ", ".join(FORMATS)
+            )
         formats.add(form)
     if len(formats) > 1:
         mixed = " and ".join(sorted(formats))
@@ -96,7 +96,7 @@ def _is_hidden(path: Path) -> bool:
 
 def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
     """Return what changes when a file is written to; None for a frame, which may change unseen."""
-    states = []
+    states = list[FileState]()
     for path in paths:
         with reading_file(path, "readable"):
             stat = path.stat()

@@ -117,16 +117,17 @@ def label_texts(values: Iterable[Any]) -> pa.Array:
     """
     texts: list[str | None] = []
     for value in values:
-        if isinstance(value, Integral) and not isinstance(value, bool):
-            value = Decimal(int(value))
-        elif isinstance(value, float | np.floating):
-            value = Decimal(repr(float(value)))
-        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        if isinstance(value, str | bool):
+            texts.append(str(value))
+        elif value is None or type(value).__name__ in ("NAType", "NaTType"):
             texts.append(None)
-        elif isinstance(value, Decimal):
-            texts.append(None if value.is_nan() else _without_point(value))
+        elif isinstance(value, Integral):
+            texts.append(_without_point(Decimal(int(value))))
+        elif isinstance(value, Decimal | float | np.floating):
+            number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+            texts.append(None if number.is_nan() else _without_point(number))
         else:
-            texts.append(str(value) if isinstance(value, str | bool) else _NO_NUMBER)
+            texts.append(_NO_NUMBER)
     return pa.array(texts, pa.string())
 
 

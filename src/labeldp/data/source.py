@@ -36,11 +36,9 @@ from labeldp.errors import (
 )
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
-_FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
-_BATCH_NUMBERS = 1 << 23
-_OF_TEXT = ("delimiter", "encoding", "skip_lines", "skip_footer")
-_INAPPLICABLE = {"CSV": (), "TSV": (), "Excel": ("delimiter", "encoding")}
-"""Options that a table of a format does not have; any other, or a frame, has none of `_OF_TEXT`."""
+_FILE_OPTIONS = ("delimiter", "encoding", "skip_lines", "skip_footer")
+_INAPPLICABLE = {"CSV": (), "TSV": (), "Excel": _FILE_OPTIONS[:2]}
+"""Options that a table of a format does not have; of any other, and of frames: all of these."""
 
 
 @dataclass(frozen=True)
@@ -342,17 +340,16 @@ def scan(
     reader = reader.prepared(names, options, numeric, categorical)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
-    columns = []
-    for name in names:
-        parser = reader.parsers.get(name)
-        formatted = parser is not None and parser.formatted and name not in categorical
-        column = column_of(
+    formatted = {name for name, parser in reader.parsers.items() if parser.formatted}
+    columns = [
+        column_of(
             reader.schema.field(name),
-            numeric=name in numeric or formatted,
+            numeric=name in numeric or name in formatted,
             categorical=name in categorical,
             wanted=name in (features or ()),
         )
-        columns.append(column)
+        for name in names
+    ]
     null_words = options.null_words(known, delimited=reader.delimited)
     return Source(
         tuple(columns),
@@ -385,7 +382,7 @@ def open_table(
     if isinstance(data, TableReader):
         return data
     paths, form = _files_and_format(data)
-    for name in _INAPPLICABLE.get(form, _OF_TEXT):
+    for name in _INAPPLICABLE.get(form, _FILE_OPTIONS):
         if getattr(options, name) is not None:
             what = form or f"the {type(data).__name__}"
             raise InputError(f"`{name}` is for text files, not for {what}; leave it out")
@@ -407,7 +404,7 @@ def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
 
     `thousands` and parts of texts and dates were options of earlier versions.
     """
-    inapplicable = _INAPPLICABLE.get(_files_and_format(data)[1], _OF_TEXT)
+    inapplicable = _INAPPLICABLE.get(_files_and_format(data)[1], _FILE_OPTIONS)
     gone = ("thousands", "date_parts", "text_parts", *inapplicable)
     options = {name: value for name, value in keywords.items() if name not in gone}
     if keywords.get("thousands") in (".", ","):
@@ -438,9 +435,10 @@ def _suitable_rows(columns: int, rows: int | None) -> int:
     Fewer where rows are wide, so that a batch takes some ten MiB, or where a table is so
     small that threads would have no batch each.
     """
-    share = _MOST_ROWS if rows is None else max(_FEW_ROWS, rows // 8)
-    most = min(_MANY_ROWS, share, _BATCH_NUMBERS // max(1, columns))
-    return max(_FEWEST_ROWS, 1 << (most.bit_length() - 1))
+    most = min(1 << 18, (1 << 23) // max(1, columns))
+    if rows is not None:
+        most = min(most, max(1 << 16, rows // 8))
+    return max(1 << 12, 1 << (most.bit_length() - 1))
 
 
 def take_rows(
