@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
@@ -17,8 +16,7 @@ from labeldp.exact import (
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoded
 from labeldp.kernels import Scratch
-from labeldp.mechanisms import noise_shape
-from tests.mechanisms.test_noise_shape import Table, form_of, numbers, trace_of
+from tests.mechanisms.test_noise_shape import Table, form_of, numbers
 from tests.oracles.best_shape import exact_square_length
 from tests.tables import source
 
@@ -140,27 +138,3 @@ def _distance(gram: NDArray[np.object_], exponents: NDArray[np.int64], inverse: 
     rows = np.array([[Fraction(float(v)) for v in row] for row in inverse], dtype=object)
     error = rows @ exact @ rows.T - np.eye(len(gram), dtype=int)
     return float(np.linalg.norm(error.astype(np.float64), 2))
-
-
-def test_one_hot_rows_are_multiplied_by_their_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    rows = np.zeros((40, 30))
-    rows[np.arange(40), rng.integers(0, 30, 40)] = rng.normal(size=40)
-    matrix = np.tril(rng.normal(size=(30, 30)))
-    plain = noise_shape._multiply(rows, matrix)
-    monkeypatch.setattr(noise_shape, "LARGE", 1)
-    monkeypatch.setattr(noise_shape, "_SPARSE", 0.1)
-    assert np.allclose(noise_shape._multiply(rows, matrix), plain, rtol=1e-14)
-
-
-def test_the_trace_of_a_wide_shape_is_that_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean's noise as well."""
-    rng = np.random.default_rng(0)
-    monkeypatch.setattr(noise_shape, "FULL_COLUMNS", 5)
-    monkeypatch.setattr(noise_shape, "MOST_FULL_COLUMNS", 5)
-    codes = {f"c{k}": rng.zipf(1.6, 3000).clip(max=20) for k in range(2)}
-    levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
-    table = Table(pa.table({**levels, "x": rng.normal(size=3000)}), min_count=2)
-    shape = table.shape()
-    assert shape.kind == "design"
-    assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)

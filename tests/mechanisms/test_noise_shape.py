@@ -28,7 +28,6 @@ from labeldp.mechanisms.noise_shape import (
     NoiseCovariance,
     ScanRows,
     leverage_mixture,
-    lower_bound,
     mean_direction,
     optimize_noise_shape,
     solve_dual,
@@ -274,10 +273,13 @@ def test_rows_in_reserve_are_heard_before_a_pass_is_made() -> None:
     """A shape from few rows is too long on the others, unless these are at hand."""
     table = Table(numbers(3000, 4, 2, tail=2.0))
     rows = np.ldexp(table.codes.astype(float), -table.factor.exponents)
-    few, others = rows[:30], rows[30:]
+    search = module._Search(table.factor, table.features, None)  # type: ignore[arg-type]
+    white = search._whitened(table.codes.astype(float))
+    few, others = white[:30], white[30:]
 
     def longest(reserve: Array) -> float:
-        proposal = module.FullStrategy(table.factor, None, few, reserve).propose(0)
+        search._mixture, search._reserve = leverage_mixture(few, 0.03), reserve
+        proposal = search._propose(0)
         return float(np.square(rows @ proposal.T).sum(axis=1).max())
 
     assert longest(others[:0]) > 2.0
@@ -339,19 +341,19 @@ def test_the_dual_agrees_with_generic_minimisation_to_three_digits() -> None:
 @given(seed=st.integers(0, 10_000), power=st.floats(0.0, 3.0))
 @settings(max_examples=40)
 def test_weak_duality_any_weights_bound_any_feasible_shape(seed: int, power: float) -> None:
-    """With whatever share of the uniform measure, of which the best that was tried is taken."""
+    """With whatever share of the uniform measure."""
     rng = np.random.default_rng(seed)
     white = whitened(rng.standard_t(2, (25, 4)))
     weights = np.square(white).sum(axis=1) ** power
     root = rng.normal(size=(4, 4))
     anything = root @ root.T + 0.01 * np.eye(4)
     feasible = anything * np.einsum("ij,ij->i", white @ np.linalg.inv(anything), white).max()
-    bound = lower_bound(white, weights, len(white))
+    share = rng.uniform(0.01, 1.0)
+    mixture = module.RowMixture(white, weights, share * weights.sum()).normalized()
+    bound = solve_dual(mixture, 25, steps=1, tolerance=0.0, least_uniform=0.0).bound
     assert bound <= np.trace(feasible) * (1 + 1e-9)
-    moment = (white.T * (weights / weights.sum())) @ white
-    mixed = [(1 - share) * moment + share / 25 * np.eye(4) for share in np.linspace(0, 1, 41)]
-    roots = [np.sqrt(np.linalg.eigvalsh(each).clip(0)).sum() for each in mixed]
-    assert bound == pytest.approx(max(roots) ** 2)
+    moment = (white.T * mixture.weights) @ white + mixture.uniform / 25 * np.eye(4)
+    assert bound == pytest.approx(np.sqrt(np.linalg.eigvalsh(moment)).sum() ** 2)
 
 
 def test_fewer_rows_than_columns_are_solved_in_their_span() -> None:
@@ -408,45 +410,15 @@ def test_the_mean_is_insured() -> None:
     assert module.insure_mean(quiet, mean, 3000) is quiet
 
 
-def test_a_wide_table_gets_a_simple_shape_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(2)
-    codes = {f"c{k}": rng.zipf(1.6, 5000).clip(max=30) for k in range(3)}
-    levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
-    table = Table(pa.table({**levels, "x": rng.normal(size=5000)}), min_count=2)
-    full = table.shape()
-    _allow_full(monkeypatch, 10)
-    wide = table.shape()
-    assert (full.kind, wide.kind) == ("full", "design")
-    assert full.trace <= wide.trace <= wide.isotropic
-    assert wide.trace < 1.5 * full.trace
-    assert wide.bound <= full.trace
-    assert wide.trace == pytest.approx(trace_of(wide, table.codes), rel=1e-5)
-
-
-def _allow_full(monkeypatch: pytest.MonkeyPatch, columns: int, most: int | None = None) -> None:
-    """A full shape up to so many columns, and after a simple one up to `most`."""
-    monkeypatch.setattr(module, "FULL_COLUMNS", columns)
-    monkeypatch.setattr(module, "MOST_FULL_COLUMNS", columns if most is None else most)
-
-
-def test_where_a_simple_shape_is_poor_a_full_one_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are rare in several ways at once: no diagonal serves them and all others."""
-    rng = np.random.default_rng(0)
-    codes = {f"c{k}": rng.zipf(1.4, 4000).clip(max=25) for k in range(4)}
-    levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
-    heavy = {f"x{k}": rng.standard_t(2, 4000) for k in range(6)}
-    table = Table(pa.table({**levels, **heavy}), min_count=2)
-    _allow_full(monkeypatch, 10)
-    simple = table.shape()
-    _allow_full(monkeypatch, 10, 1000)
-    full = table.shape()
-    assert (simple.kind, full.kind) == ("design", "full")
-    assert simple.gap > module._SIMPLE_ENOUGH >= full.gap
-    assert full.trace < simple.trace
-    assert full.passes <= simple.passes + module._WIDE_ROUNDS
-    assert full.trace == pytest.approx(trace_of(full, table.codes), rel=1e-5)
-    monkeypatch.setattr(module, "_SIMPLE_ENOUGH", simple.gap)
-    assert table.shape().kind == "design"
+def test_a_very_wide_table_gets_isotropic_noise_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table(source(3000))
+    monkeypatch.setattr(module, "MOST_COLUMNS", table.factor.rank - 1)
+    shape = table.shape()
+    assert (shape.kind, shape.passes, shape.gain) == ("isotropic", 1, 1.0)
+    assert shape.gap == pytest.approx(shape.isotropic / shape.bound)
+    assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)
 
 
 def test_a_saturated_table_has_a_shape() -> None:

@@ -116,7 +116,7 @@ def test_shrunken_predictions_gain_by_it() -> None:
 
 
 def test_wide_tables_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FULL_COLUMNS", 20)
+    monkeypatch.setattr(module, "_RIDGE_COLUMNS", 20)
     assert ridge_of(made(delta=1.1e-6)) == 0.0
     with pytest.raises(InputError, match=r"`shape_ridge` takes 20 design columns at most"):
         made(shape_ridge=0.25)

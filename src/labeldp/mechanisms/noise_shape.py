@@ -17,8 +17,7 @@ The dual, over weights p_i on rows and p_0 on the uniform measure over all n row
 
 The steps: an active-set method, since all rows together do not fit a dense solver
     1. Isotropic noise, C = R⁻ᵀ, is the first candidate: the result is never worse (`_Search.run`).
-    2. Solve the dual on a few rows: those of largest norm, and a sample (`FullStrategy.propose`;
-       for wide tables `DiagonalStrategy.propose`).
+    2. Solve the dual on a few rows: those of largest norm, and a sample (`_Search._propose`).
     3. A pass over all rows measures the true maximum of ‖C x_i‖, which certifies the trace of
        this C, and returns the rows that violate the constraint (`_Search._measure`).
     4. They join the active rows; repeat until few violate it or nothing is gained
@@ -49,10 +48,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from labeldp.exact.cholesky import LARGE, ROUNDOFF, VerifiedCholesky, ridge_cholesky
+from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky, ridge_cholesky
 from labeldp.exact.row_norms import RowNorms, Weights
 from labeldp.features.feature_map import FeatureMap
 
@@ -60,28 +58,21 @@ Array = NDArray[np.float64]
 ScanRows = Callable[[Weights, int, int, float], RowNorms]
 """scan_rows(C, keep, spare, floor): a pass over all rows; see `RowNormScan`."""
 
-FULL, DESIGN, ISOTROPIC = "full", "design", "isotropic"
-FULL_COLUMNS, MOST_FULL_COLUMNS = 1200, 2600
-"""With more columns a diagonal shape is sought first; with many more only that."""
-_SIMPLE_ENOUGH = 1.2
-"""The gap at which a diagonal shape is not worth the work on a full one."""
-_TRACE_ROUNDING = 2.0**-30
-"""Relative change of a trace by the rounding of weights to 40 bits, with much room."""
+FULL, ISOTROPIC = "full", "isotropic"
+MOST_COLUMNS = 2600
+"""With more, noise is isotropic: a search would take many minutes."""
 _SPARE = 3
 """Times as many rows are sampled again, in reserve."""
-_PASSES, _WIDE_ROUNDS = 6, 3
-"""Passes in all; rounds of a full shape with so many columns that simpler ones came before."""
+_PASSES = 6
 _CONVERGED, _ROUNDS_TO_CONVERGE = 0.01, 2
 """Converged: no row is longer by more than this, in this round or a later one."""
-_ENOUGH, _WIDE_ENOUGH, _VERY_WIDE_ENOUGH, _WIDE = 1.04, 1.08, 1.15, 300
+_ENOUGH, _WIDE_ENOUGH, _WIDE = 1.04, 1.08, 300
 """The gap at which no further pass is worth its time; from so many columns on a step is dear."""
 _LEAST_UNIFORM = (0.03, 0.003, 1e-4)
 """Least weight of the uniform measure, by round: few rows must not speak for all at first."""
 _TOLERANCE = (0.04, 0.02, 0.015, 0.01)
 """By how much active rows may violate the constraint, by round."""
-_LEAST_PRIOR = (0.03, 0.01, 0.003, 0.001)
-"""Share of independently drawn levels in a diagonal shape, by round."""
-_STEPS, _LEAST_STEPS, _DIAGONAL_STEPS = 40, 4, 80
+_STEPS, _LEAST_STEPS = 40, 4
 _WORK = 8e10
 """Floating-point operations of a round: some 3 s on two cores."""
 _SOLUTIONS = 2
@@ -90,8 +81,6 @@ _NEW_SHARE = 0.2
 """Share of the dual weight that rows from a pass get."""
 _MEAN_INSURANCE, _LEAST_INSURANCE, _INSURED_ROWS = 0.05, 0.005, 50.0
 """Few rows need the whole insurance of the mean; with many, a tenth does as well."""
-_SPARSE = 0.02
-"""Share of nonzero entries up to which rows are multiplied as sparse ones."""
 _IDLE, _LOW, _DROP_AFTER = 1e-4, 0.9, 4
 """Rows with less than this of the mean weight and of the largest g are dropped, after so many
 steps."""
@@ -100,8 +89,6 @@ _FIRST_POWER, _POWER = 2.0, 3.0
 table tried, but not from the starting weights."""
 _EIGENVALUE_FLOOR = 1e-15
 """Least eigenvalue of M, relative to the largest: M^{-½} must stay finite."""
-_UNIFORM_SHARES = np.linspace(0.0, 1.0, 41)
-"""Shares of the uniform measure of which `lower_bound` takes the best."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +103,7 @@ class NoiseCovariance:
     objective: float
     """What was minimised: the trace, or with a ridge tr(WS)."""
     kind: str
-    """full, design (diagonal) or isotropic."""
+    """full or isotropic; design (diagonal) in releases of earlier versions."""
     isotropic: float = math.inf
     """The objective of isotropic noise: without a ridge d·h_max."""
     bound: float = 0.0
@@ -141,8 +128,7 @@ def optimize_noise_shape(
 ) -> NoiseCovariance:
     """Return the C of least certified objective after a few passes.
 
-    With a ridge (of at most `FULL_COLUMNS` columns) it is the C for fits that shrink so; its
-    trace, that of least squares, is larger.
+    With a ridge it is the C for fits that shrink so; its trace, that of least squares, is larger.
     """
     with threadpool_limits(1, "blas"):
         if not ridge:
@@ -165,7 +151,8 @@ class _Search:
         second_moment: Array | None = None,
     ) -> None:
         """`second_moment` is W = Σ u_i u_iᵀ where the factor has a ridge; None: the identity."""
-        self._cholesky, self._features, self._second_moment = cholesky, features, second_moment
+        self._cholesky, self._second_moment = cholesky, second_moment
+        self._mean = mean_direction(cholesky, features)
         self._scan_rows, self._passes = scan_rows, 0
         self._keep = min(2000, max(1000, 5 * cholesky.rank))
         # The first bound is the dual at the uniform measure alone: M = W/n.
@@ -176,103 +163,41 @@ class _Search:
             self._bound = float(roots.sum() ** 2) / cholesky.rows * (1 - cholesky.error_bound)
 
     def run(self) -> NoiseCovariance:
-        """Try isotropic noise; of wide tables a diagonal shape; then a full one if it may pay."""
-        cholesky = self._cholesky
-        rank, mean = cholesky.rank, mean_direction(cholesky, self._features)
-        isotropic, norms = self._measure(cholesky.inverse, 0.0, ISOTROPIC, float(rank))
-        self._best = isotropic
-        rows, wide = self._scaled(norms.rows), rank > FULL_COLUMNS
-        # A strategy holds many rows. It is made as an argument, so that it is freed before the
-        # next one is made.
-        if wide:
-            insure = mean is not None
-            self._optimize(DiagonalStrategy(cholesky, self._features, rows, insure))
-        simple_enough = wide and self._best.objective / self._bound <= _SIMPLE_ENOUGH
-        if rank <= MOST_FULL_COLUMNS and not simple_enough:
-            reserve = self._scaled(norms.reserve)
-            self._optimize(FullStrategy(cholesky, mean, rows, reserve, self._second_moment))
-        return replace(
-            self._best, isotropic=isotropic.objective, bound=self._bound, passes=self._passes
-        )
+        """Try isotropic noise, then a full shape if that is no work of many minutes."""
+        isotropic, norms = self._measure(self._cholesky.inverse, 0.0, ISOTROPIC)
+        best = isotropic
+        if self._cholesky.rank <= MOST_COLUMNS:
+            best = self._optimize(isotropic, norms)
+        return replace(best, isotropic=isotropic.objective, bound=self._bound, passes=self._passes)
 
-    def _optimize(self, strategy: FullStrategy | DiagonalStrategy) -> None:
+    def _optimize(self, best: NoiseCovariance, norms: RowNorms) -> NoiseCovariance:
         """Propose, measure on all rows, add those that violate; until few do or nothing gains."""
-        kind, rank = strategy.kind, self._cholesky.rank
-        after_simple = kind == FULL and rank > FULL_COLUMNS
-        rounds = _WIDE_ROUNDS if after_simple else _PASSES - self._passes
-        enough = _VERY_WIDE_ENOUGH if after_simple else _ENOUGH if rank < _WIDE else _WIDE_ENOUGH
-        # Bounds hold for rows whitened by the computed factor; its error makes them smaller.
-        certain = 1 - self._cholesky.error_bound
-        for number in range(rounds):
+        enough = _ENOUGH if self._cholesky.rank < _WIDE else _WIDE_ENOUGH
+        white, self._reserve = self._whitened(norms.rows), self._whitened(norms.reserve)
+        self._mixture = leverage_mixture(white, _LEAST_UNIFORM[0], self._second_moment)
+        for number in range(_PASSES - self._passes):
             # Of half the length, so that L lies in [½, 1) mostly without further scaling, and
             # what the pass measured holds for C as it is published.
-            proposal = strategy.propose(number) / 2
-            candidate, norms = self._measure(proposal, 0.25, kind, 4 * strategy.trace)
-            if kind == FULL:  # that of a diagonal shape takes work, and is asked for at the end
-                self._bound = max(self._bound, strategy.bound * certain)
-            if candidate.objective < self._best.objective:
-                self._best = candidate
-            elif number >= 1 and kind != FULL:
-                break
+            candidate, norms = self._measure(self._propose(number) / 2, 0.25, FULL)
+            if candidate.objective < best.objective:
+                best = candidate
             converged = 4 * norms.maximum <= 1 + _CONVERGED and number >= _ROUNDS_TO_CONVERGE
-            if converged or self._best.objective / self._bound <= enough:
+            if converged or best.objective / self._bound <= enough:
                 break
-            strategy.add_rows(self._scaled(norms.rows), self._scaled(norms.reserve))
-        if self._best.kind == kind:  # otherwise another strategy has the better bound
-            self._bound = max(self._bound, strategy.bound * certain)
+            # Rows that violate the constraint join, the longest first.
+            white = self._whitened(norms.rows)
+            lengths = self._squared_norms(white)
+            order = np.argsort(-lengths, kind="stable")
+            chosen = order[lengths[order] > 1.0]
+            self._mixture = self._mixture.with_rows(white[chosen], lengths[chosen])
+            self._reserve = np.concatenate([self._reserve, self._whitened(norms.reserve)])
+        return best
 
-    def _measure(
-        self, proposal: Array, floor: float, kind: str, trace: float
-    ) -> tuple[NoiseCovariance, RowNorms]:
-        """Measure a C for scaled codes, whose S has about this trace, by a pass over all rows."""
-        self._passes += 1
-        cholesky = self._cholesky
-        weights = Weights.rounded(cholesky, proposal)
-        spare = _SPARE * self._keep if cholesky.rank <= MOST_FULL_COLUMNS else 0
-        norms = self._scan_rows(weights, self._keep, spare, floor)
-        if cholesky.rank > FULL_COLUMNS:  # an inverse would cost too much: take it before rounding
-            trace *= 1 + _TRACE_ROUNDING
-        else:
-            trace = float(np.square(weights.noise_root(cholesky)).sum())
-        certified = norms.length**2 * trace * (1 + cholesky.error_bound)
-        scale = -math.frexp(norms.length)[1]  # brings L between ½ and 1, exactly
-        length = math.ldexp(norms.length, scale)
-        weights = weights.scaled(scale)
-        return NoiseCovariance(weights, length, certified, certified, kind), norms
+    def _propose(self, number: int) -> Array:
+        """Return a lower triangular C for scaled codes x·2**-e, of length 1 on the active rows.
 
-    def _scaled(self, rows: Array) -> Array:
-        return np.asarray(np.ldexp(rows, -self._cholesky.exponents))
-
-
-# ---- strategies
-#
-# `propose` returns a lower triangular C for scaled codes x·2**-e, of length 1 on the active rows;
-# `trace` is then tr S before rounding. `add_rows` gets rows that a pass with that C has kept.
-# `bound` is a lower bound of the trace of every shape.
-
-
-class FullStrategy:
-    """The S of least trace on the active rows; its steps cost d³."""
-
-    kind = FULL
-
-    def __init__(
-        self,
-        cholesky: VerifiedCholesky,
-        mean: Array | None,
-        rows: Array,
-        reserve: Array,
-        second_moment: Array | None = None,
-    ) -> None:
-        self._cholesky, self._mean = cholesky, mean
-        white = _multiply(rows, cholesky.inverse)
-        self._mixture = leverage_mixture(white, _LEAST_UNIFORM[0], second_moment)
-        self._reserve = _multiply(reserve, cholesky.inverse)
-        self._root = np.empty((0, 0))
-        self.bound = self.trace = 0.0
-
-    def propose(self, number: int) -> Array:
-        """Solve, and again as long as rows of the reserve violate the solution."""
+        The dual is solved, and again as long as rows of the reserve violate the solution.
+        """
         table_rows = self._cholesky.rows
         for turn in range(number, number + _SOLUTIONS):
             rows, columns = self._mixture.rows.shape
@@ -285,9 +210,10 @@ class FullStrategy:
                 tolerance=tolerance,
                 least_uniform=_by_round(_LEAST_UNIFORM, turn),
             )
-            self._mixture, self.bound = solution.mixture, max(self.bound, solution.bound)
+            self._mixture = solution.mixture
+            # Bounds hold for rows whitened by the computed factor; its error makes them smaller.
+            self._bound = max(self._bound, solution.bound * (1 - self._cholesky.error_bound))
             covariance = insure_mean(solution.covariance, self._mean, table_rows)
-            self.trace = float(np.trace(covariance))
             self._root = np.asarray(np.linalg.cholesky(covariance))
             # Rows in reserve are at hand: asking them costs less than a pass over the table.
             norms = self._squared_norms(self._reserve)
@@ -299,15 +225,25 @@ class FullStrategy:
         # S = K·Kᵀ with K triangular, so that C = K⁻¹R⁻ᵀ is triangular too.
         return np.asarray(solve_triangular(self._root, self._cholesky.inverse, lower=True))
 
-    def add_rows(self, rows: Array, reserve: Array) -> None:
-        """Let the rows that violate the constraint join, the longest first."""
-        white = _multiply(rows, self._cholesky.inverse)
-        norms = self._squared_norms(white)
-        order = np.argsort(-norms, kind="stable")
-        chosen = order[norms[order] > 1.0]
-        more = _multiply(reserve, self._cholesky.inverse)
-        self._reserve = np.concatenate([self._reserve, more])
-        self._mixture = self._mixture.with_rows(white[chosen], norms[chosen])
+    def _measure(
+        self, proposal: Array, floor: float, kind: str
+    ) -> tuple[NoiseCovariance, RowNorms]:
+        """Measure a C for scaled codes by a pass over all rows."""
+        self._passes += 1
+        cholesky = self._cholesky
+        weights = Weights.rounded(cholesky, proposal)
+        spare = _SPARE * self._keep if cholesky.rank <= MOST_COLUMNS else 0
+        norms = self._scan_rows(weights, self._keep, spare, floor)
+        trace = float(np.square(weights.noise_root(cholesky)).sum())
+        certified = norms.length**2 * trace * (1 + cholesky.error_bound)
+        scale = -math.frexp(norms.length)[1]  # brings L between ½ and 1, exactly
+        length = math.ldexp(norms.length, scale)
+        weights = weights.scaled(scale)
+        return NoiseCovariance(weights, length, certified, certified, kind), norms
+
+    def _whitened(self, rows: Array) -> Array:
+        """Return u = R⁻ᵀx of rows of codes."""
+        return np.asarray(np.ldexp(rows, -self._cholesky.exponents) @ self._cholesky.inverse.T)
 
     def _squared_norms(self, white: Array) -> Array:
         """Return uᵀS⁻¹u of whitened rows."""
@@ -315,101 +251,6 @@ class FullStrategy:
             return np.empty(0)
         solved = solve_triangular(self._root, white.T, lower=True)
         return np.asarray(np.square(solved).sum(axis=0))
-
-
-class DiagonalStrategy:
-    """CᵀC diagonal in coordinates w = Bx: for wide tables.
-
-    One-hot columns are their own coordinates; numbers are whitened against each other and all
-    else. The row's constraint Σ a_k·w_ik² ≤ 1 is then linear in a, the noise is Σ c_k/a_k with
-    c_k = ((B·XᵀX·Bᵀ)⁻¹)_kk, and with m_k = Σ p_i·w_ik² the dual is
-
-        max over p of (Σ √(c_k·m_k))²,   a_k ∝ √(c_k/m_k):
-
-    the same multiplicative steps at the cost of one product with the rows. That dual bounds
-    diagonal shapes only; its final p bounds all shapes, by the eigenvalues of M.
-    """
-
-    kind = DESIGN
-
-    def __init__(
-        self, cholesky: VerifiedCholesky, features: FeatureMap, rows: Array, insure: bool
-    ) -> None:
-        self._cholesky, self._insure = cholesky, insure
-        known = set(features.number_columns)
-        self._numbers = [place for place, column in enumerate(cholesky.kept) if column in known]
-        # B between numbers, lower triangular: BᵀB is the block of (XᵀX)⁻¹ between them.
-        columns = cholesky.inverse[:, self._numbers]
-        flipped = np.linalg.cholesky((columns.T @ columns)[::-1, ::-1])
-        self._block = np.asarray(flipped[::-1, ::-1].T, np.float64)
-        self._costs = np.square(cholesky.inverse).sum(axis=0)  # c_k
-        self._costs[self._numbers] = 1.0
-        # The mean square of every coordinate over all rows of the table: m of the uniform measure.
-        scaled = np.ldexp(cholesky.gram.astype(np.float64), -cholesky.exponents)
-        scaled = np.ldexp(scaled.T, -cholesky.exponents)
-        squares = np.diagonal(scaled).copy()
-        inner = scaled[np.ix_(self._numbers, self._numbers)]
-        squares[self._numbers] = ((self._block @ inner) * self._block).sum(axis=1)
-        self._mean_squares = np.asarray(squares / cholesky.rows)
-        # Levels that no active row has must not seem free. So part of m is that of levels drawn
-        # independently in every category, each with chance c_k. That alone would give all levels
-        # of a category the same a, which satisfies the constraint of any row.
-        self._prior = self._mean_squares.copy()
-        kept = np.array(cholesky.kept)
-        for block in features.category_blocks:
-            here = (kept >= block.start) & (kept < block.stop)
-            if here.any():
-                self._prior[here] = self._costs[here] / self._costs[here].sum()
-        share = (1 - _LEAST_UNIFORM[0]) / len(rows)
-        self._mixture = RowMixture(rows, np.full(len(rows), share), _LEAST_UNIFORM[0])
-        self._diagonal, self.trace = np.ones(cholesky.rank), 0.0
-
-    def propose(self, number: int) -> Array:
-        """Take multiplicative steps on the dual of diagonal shapes."""
-        mixture, tolerance = self._mixture, _by_round(_TOLERANCE, number)
-        least, prior = _by_round(_LEAST_UNIFORM, number), _by_round(_LEAST_PRIOR, number)
-        squares = np.square(self._coordinates(mixture.rows))
-        weights, uniform = mixture.weights, mixture.uniform
-        for _ in range(_DIAGONAL_STEPS):
-            moments = weights @ squares + uniform * self._mean_squares
-            diagonal = np.sqrt(self._costs / (moments + prior * (self._prior - moments)))
-            total = float(diagonal @ moments)
-            ratios = squares @ diagonal / total
-            largest = float(ratios.max())
-            if largest <= 1 + tolerance:
-                break
-            weights = weights * ratios**2
-            ratio = float(self._mean_squares @ diagonal) / total
-            uniform = max(least, uniform * ratio**2)
-            whole = float(weights.sum()) + uniform
-            weights, uniform = weights / whole, uniform / whole
-        self._diagonal = diagonal / (total * largest)
-        idle = (weights < _IDLE * weights.mean()) & (ratios < _LOW * largest)
-        self._mixture = RowMixture(mixture.rows, weights, uniform).take(~idle)
-        if self._insure:  # as `insure_mean`: the first column is the constant
-            share = _insurance(self._cholesky.rows)
-            self._diagonal *= 1 - share
-            self._diagonal[0] += share
-        self.trace = float((self._costs / self._diagonal).sum())
-        roots = np.sqrt(self._diagonal)
-        matrix = np.diag(roots)  # diag(√a)·B
-        matrix[np.ix_(self._numbers, self._numbers)] = roots[self._numbers][:, None] * self._block
-        return matrix
-
-    def add_rows(self, rows: Array, reserve: Array) -> None:  # noqa: ARG002
-        norms = np.square(self._coordinates(rows)) @ self._diagonal
-        longer = norms > 1.0
-        self._mixture = self._mixture.with_rows(rows[longer], norms[longer])
-
-    @property
-    def bound(self) -> float:
-        white = _multiply(self._mixture.rows, self._cholesky.inverse)
-        return lower_bound(white, self._mixture.weights, self._cholesky.rows)
-
-    def _coordinates(self, rows: Array) -> Array:
-        moved = rows.copy()
-        moved[:, self._numbers] = rows[:, self._numbers] @ self._block.T
-        return moved
 
 
 def mean_direction(cholesky: VerifiedCholesky, features: FeatureMap) -> Array | None:
@@ -442,13 +283,6 @@ def insure_mean(covariance: Array, mean: Array | None, rows: int) -> Array:
 
 def _insurance(rows: int) -> float:
     return min(_MEAN_INSURANCE, max(_LEAST_INSURANCE, _INSURED_ROWS / rows))
-
-
-def _multiply(rows: Array, matrix: Array) -> Array:
-    """Return matrix·x of every row x; one-hot rows of a wide table are multiplied as sparse."""
-    if len(matrix) < LARGE or np.count_nonzero(rows) > _SPARSE * rows.size:
-        return np.asarray(rows @ matrix.T)
-    return np.asarray(csr_array(rows) @ matrix.T)
 
 
 def _by_round(values: tuple[float, ...], number: int) -> float:
@@ -511,40 +345,30 @@ def solve_dual(
     start: RowMixture, table_rows: int, *, steps: int, tolerance: float, least_uniform: float
 ) -> DualSolution:
     """Take multiplicative steps until no g_i exceeds T by more than `tolerance`."""
-    # Fewer rows than columns span a subspace, and M is (p_0/n)·I outside it: then all work is in
-    # the subspace.
-    basis, second_moment, mixture = None, start.second_moment, start
-    if second_moment is None and start.rows.shape[0] < start.rows.shape[1]:
-        basis = np.asarray(np.linalg.qr(start.rows.T)[0])
-        mixture = replace(start, rows=start.rows @ basis)
-    missing = start.rows.shape[1] - mixture.rows.shape[1]
-    kept, best, best_trace, bound = np.arange(len(start.weights)), None, math.inf, 0.0
+    second_moment, mixture = start.second_moment, start
+    best, best_trace, bound = None, math.inf, 0.0
     for step in range(steps):
         rows, share = mixture.rows, mixture.uniform / table_rows
         matrix = (rows * mixture.weights[:, None]).T @ rows
         if second_moment is None:
-            least = share  # the eigenvalue of M where no active row has a part
             matrix[np.diag_indices_from(matrix)] += share
         else:
-            least = 0.0
             matrix = matrix + second_moment * share
         eigenvalues, vectors = np.linalg.eigh(matrix)
-        roots = np.sqrt(np.maximum(eigenvalues, max(least, _EIGENVALUE_FLOOR * eigenvalues[-1])))
-        outside = least**0.5  # M^½ outside the subspace
-        total = float(roots.sum()) + missing * outside  # T
-        bound = max(bound, _safe_bound(eigenvalues, missing * outside))
+        roots = np.sqrt(np.maximum(eigenvalues, _EIGENVALUE_FLOOR * eigenvalues[-1]))
+        total = float(roots.sum())  # T
+        bound = max(bound, _safe_bound(eigenvalues))
         # g_i/T of rows, and of the uniform measure: tr(W·M^{-½})/n.
         ratios = np.square((rows @ vectors) / np.sqrt(roots)).sum(axis=1) / total
         if second_moment is None:
             spread = 1 / roots
         else:
             spread = ((second_moment @ vectors) * vectors).sum(axis=0) / roots
-        mean = (float(spread.sum()) + (missing / outside if missing else 0.0)) / table_rows
-        uniform_ratio = mean / total
+        uniform_ratio = float(spread.sum()) / table_rows / total
         excess = max(float(ratios.max()), uniform_ratio) - 1.0
         trace = total**2 * (1.0 + excess)  # of S = M^½·max g
         if trace < best_trace:
-            best_trace, best = trace, (trace / total, roots, vectors, outside, mixture, kept)
+            best_trace, best = trace, (trace / total, roots, vectors, mixture)
         if excess <= tolerance:
             break
         power = _FIRST_POWER if step == 0 else _POWER
@@ -555,35 +379,17 @@ def solve_dual(
         ).normalized()
         if step >= _DROP_AFTER:  # earlier, weights say little about which rows matter
             idle = (mixture.weights < _IDLE * mixture.weights.mean()) & (ratios < _LOW)
-            mixture, kept = mixture.take(~idle), kept[~idle]
+            mixture = mixture.take(~idle)
     assert best is not None  # at least one step
-    largest, roots, vectors, outside, mixture, kept = best
+    largest, roots, vectors, mixture = best
     covariance = (vectors * (largest * roots)) @ vectors.T
-    if basis is not None:
-        covariance[np.diag_indices_from(covariance)] -= largest * outside
-        covariance = basis @ covariance @ basis.T
-        covariance[np.diag_indices_from(covariance)] += largest * outside
-    mixture = replace(mixture, rows=start.rows[kept])
     return DualSolution(np.asarray(covariance), best_trace, bound, mixture)
 
 
-def lower_bound(rows: Array, weights: Array, table_rows: int) -> float:
-    """Return (tr M^½)² of these weights, a lower bound like `DualSolution.bound`.
-
-    The uniform measure only shifts eigenvalues, so the best share of it comes for free.
-    """
-    halves = rows * np.sqrt(weights / weights.sum())[:, None]
-    eigenvalues = np.linalg.eigvalsh(halves.T @ halves)  # with itself: half the work
-    return max(
-        _safe_bound((1 - share) * eigenvalues + share / table_rows, 0.0)
-        for share in _UNIFORM_SHARES
-    )
-
-
-def _safe_bound(eigenvalues: Array, more: float) -> float:
+def _safe_bound(eigenvalues: Array) -> float:
     """Return (tr M^½)² rounded down: eigenvalues are off by a few roundings of the largest."""
     error = 4 * (len(eigenvalues) + 8) * ROUNDOFF * eigenvalues[-1]
-    total = float(np.sqrt(np.maximum(eigenvalues - error, 0.0)).sum()) + more
+    total = float(np.sqrt(np.maximum(eigenvalues - error, 0.0)).sum())
     return total**2 * (1 - 1e-12)
 
 

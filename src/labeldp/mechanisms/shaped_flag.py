@@ -61,7 +61,6 @@ from labeldp.mechanisms.noise_claim import (
     choose_noise,
 )
 from labeldp.mechanisms.noise_shape import (
-    FULL_COLUMNS,
     NoiseCovariance,
     optimize_noise_shape,
     posterior_error,
@@ -258,6 +257,8 @@ def _twelve_digits(value: float) -> float:
 
 RIDGES = (0.1, 1.0)
 """Tried where shrinkage drops much of the noise."""
+_RIDGE_COLUMNS = 1200
+"""With more columns every ridge would take another minute."""
 _SHRINKAGE_DROPS = 0.75
 """A ridge is tried where shrinkage leaves at most this share of the noise."""
 _RIDGE_PAYS = 0.95
@@ -335,9 +336,10 @@ class ShapedFlag(Mechanism):
             length, person = self._sensitivity(shape, design.features, source, engine)
             return self._price(request, design, shape, length, person)
 
-        ridge_option, many_columns = request.options.shape_ridge, design.factor.rank > FULL_COLUMNS
+        ridge_option = request.options.shape_ridge
+        many_columns = design.factor.rank > _RIDGE_COLUMNS
         if ridge_option and many_columns:
-            raise InputError(f"`shape_ridge` takes {FULL_COLUMNS:,} design columns at most")
+            raise InputError(f"`shape_ridge` takes {_RIDGE_COLUMNS:,} design columns at most")
         plain = priced(0.0)
         if ridge_option is not None:
             return (priced(ridge_option) if ridge_option else plain), plain
