@@ -432,7 +432,6 @@ def plan(
     min_eigenvalue: float | None = None,
     noise_std: float | None = None,
     noisy_fraction: float | None = None,
-    noisy_column: str | None = None,
     **table: Any,
 ) -> Plan:
     """Plan a release from features and public facts; labels are not read.
@@ -493,8 +492,8 @@ def plan(
         bags for experiments.
     min_eigenvalue
         of sampled-wtd-flag with accountant "paper": the promise of Theorem 2.
-    noise_std, noisy_fraction, noisy_column
-        of sampled-noisy-wtd-lag: noise on labels; which rows carry it.
+    noise_std, noisy_fraction
+        of sampled-noisy-wtd-lag: noise on labels; the fraction of rows that carry it.
     table
         other keywords of `scan`, and options of mechanisms from other packages.
 

@@ -624,7 +624,7 @@ class SampledNoisyWtdLagDataset(KnownDataset):
 
     def __init__(self, plan: Plan, source: Source, engine: Engine, rows: Rows) -> None:  # noqa: ARG002
         self._claim, self._labels = self._checked(plan), plan.labels
-        self._weights = self._claim.weights(None)
+        self._weights = self._claim.weights()
         self._values = BagRows(plan.features, self._claim.draw).read_labelled(source, engine)
         self._noise = self._weights.noise(self._claim.noise_std)
         values = rounded_labels(self._labels, self._values)
@@ -639,7 +639,7 @@ class SampledNoisyWtdLagDataset(KnownDataset):
     def moves(plan: Plan, pieces: Iterable[Reals]) -> Reals:  # noqa: ARG004
         """Return μ of every row: how far its label moves its bag's sum, over the noise there."""
         claim = SampledNoisyWtdLagDataset._checked(plan)
-        weights = claim.weights(None)
+        weights = claim.weights()
         each = np.abs(weights.values) * claim.width / weights.noise(claim.noise_std)[:, None]
         mu = np.zeros(claim.draw.rows)
         mu[claim.draw.members] = each
@@ -657,8 +657,6 @@ class SampledNoisyWtdLagDataset(KnownDataset):
                 "the claim is about all draws of bags and weights, and an audit tries one: audit "
                 "`accountant='exact'` given the bags"
             )
-        if claim.noisy_column is not None:
-            return "which rows are noisy stands in a column; audit a `noisy_fraction` instead"
         return None
 
     def draw(self, releases: int, rng_factory: RngFactory) -> Observation:

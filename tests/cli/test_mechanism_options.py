@@ -187,7 +187,6 @@ def test_an_option_of_some_mechanisms_is_enough_to_choose_them(data: Path) -> No
         (("--use", "trees"), "--use must be 'linear' or 'any-model'"),
         (("--mechanism", "sampled-wtd-flag", "--noise-std", 2), "--noise-std does not apply"),
         (("--mechanism", "sampled-noisy-wtd-lag", "--floor", "added"), "--floor does not apply"),
-        (("--mechanism", "sampled-noisy-wtd-lag", "--noisy-column", "label"), "is the label"),
         (("--mechanism", "laplace"), "unknown"),
         (("--mechanism", "sampled-wtd-flag", "--accountant", "paper"), "--min-eigenvalue"),
     ],

@@ -88,7 +88,6 @@ OPTIONS: dict[str, Options] = {
         for accountant, over_draw in product(("exact", "exact-worst-case", "paper"), (False, True))
     },
     f"{NOISY} fraction": {"mechanism": NOISY, "noisy_fraction": 0.4},
-    f"{NOISY} column": {"mechanism": NOISY, "noisy_column": "mark", "bag_size": 200},
     f"{NOISY} noise": {"mechanism": NOISY, "noise_std": 25.0, "bag_seed": 9},
     f"{NOISY} tight": {"mechanism": NOISY, **TIGHT, "bags": 40, "bag_size": 100},
 }

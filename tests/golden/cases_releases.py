@@ -76,7 +76,6 @@ OPTIONS: dict[str, tuple[str, Options]] = {
             "given bags": {},
             "over-draw": {"over_draw": True},
             "fraction": {"noisy_fraction": 0.5},
-            "column": {"noisy_column": "mark"},
             "worst case": {"accountant": "exact-worst-case"},
             "paper": {"accountant": "paper", **THEOREM3},
         }.items()

@@ -62,7 +62,6 @@ CASES = {
             "min_eigenvalue": 1.0,
             "noise_std": 1.0,
             "noisy_fraction": 0.0,
-            "noisy_column": "score",
             "bag_seed": 0,
         },
         unnoticed=None,
@@ -85,7 +84,7 @@ CASES = {
     SAMPLED: Case(
         hides=("floor", "needed"),
         small={"bags": 12, "bag_size": 32},
-        foreign={"noise_std": 1.0, "noisy_fraction": 0.5, "noisy_column": "score"},
+        foreign={"noise_std": 1.0, "noisy_fraction": 0.5},
         tried={"bags": 12, "bag_size": 24},
         unnoticed={("draw", "random")},
         slow=True,

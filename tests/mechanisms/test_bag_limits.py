@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from labeldp import InputError, PlanError, Release, scan
-from labeldp.errors import DataError
+from labeldp import InputError, PlanError, Release
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms import bags as module
 from labeldp.mechanisms.bags import (
@@ -30,7 +29,6 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag import (
     draw_sums,
     label_grid,
     noisy_by_coins,
-    noisy_by_column,
 )
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlag
 from labeldp.passes.engine import LocalEngine
@@ -127,36 +125,7 @@ def test_noise_and_mu_are_those_of_the_weights() -> None:
     noisy = np.array([[True, True, False], [False, True, False]])
     weights = BagWeights(values, noisy)
     assert weights.noise(2.0).tolist() == [10.0, 4.0]
-    assert weights.largest_mu(5.0, 2.0) == pytest.approx(5 * 12 / 10)
     assert label_grid(np.array([10.0, 4.0])) == 2 - 10
-
-
-@pytest.mark.parametrize(
-    ("values", "fine"),
-    [
-        ([True, False], True),
-        ([1, 0], True),
-        (["TRUE", "0"], True),
-        (["true", "yes"], False),
-        ([1, 2], False),
-        ([1.0, 0.0], False),
-        ([True, None], False),
-    ],
-)
-def test_a_public_column_says_which_rows_are_noisy(values: list[Any], fine: bool) -> None:
-    marks = np.arange(400) % 3 == 0
-    column = pa.array([values[0] if mark else values[1] for mark in marks])
-    data = table(400).append_column("mark", column)
-    rows = scan(data, label="label", label_range=(0.0, 10.0), batch_rows=64)
-    if fine:
-        assert np.array_equal(noisy_by_column(rows, "mark"), marks)
-    else:
-        words = "^`noisy_column` 'mark' must hold true/false or 1/0, and no gaps$"
-        with pytest.raises(DataError, match=words):
-            noisy_by_column(rows, "mark")
-    for name, words in (("label", "is the label"), ("none", "there is no column 'none'")):
-        with pytest.raises(InputError, match=words):
-            noisy_by_column(rows, name)
 
 
 # --- sums ----------------------------------------------------------------------------------

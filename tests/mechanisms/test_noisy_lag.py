@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyarrow import csv
 from scipy import optimize, stats
 
-from labeldp import InputError, Plan, PlanError, scan, verify
+from labeldp import InputError, Plan, PlanError, Release, scan, verify
 from labeldp.accounting.theorems import Theorem3
 from labeldp.data.source import Source
-from tests.mechanisms.cases import NOISY, ROWS, saved, small_plan
-from tests.tables import RANGE, source, table
+from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
+from tests.tables import source, table
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -80,7 +79,7 @@ def test_noise_that_is_given_is_used() -> None:
 def test_too_little_noise_is_refused() -> None:
     with pytest.raises(PlanError, match=r"however often|the noise stronger"):
         small_plan(NOISY, noise_std=1.0)
-    with pytest.raises(PlanError, match="makes no bag of up to"):
+    with pytest.raises(PlanError, match="no size of bags gives a private fit"):
         small_plan(NOISY, noise_std=1.0, bags=None, bag_size=None)
     with pytest.raises(InputError, match="noise_std"):
         small_plan(NOISY, noise_std=0.0)
@@ -137,52 +136,33 @@ def test_rare_noise_takes_larger_bags() -> None:
         small_plan(NOISY, noisy_fraction=0.05)
 
 
-def marked(kind: str) -> pa.Table:
-    """Two rows in three are marked."""
-    marks = np.arange(ROWS) % 3 > 0
-    return table(ROWS).append_column("mark", pa.array(marks.astype(kind)))
+def marked(release: Release, turned: bool = False) -> pa.Table:
+    """The table with a column that marks the noisy rows of the release, or all others."""
+    assert release.bag_table is not None
+    noisy = np.zeros(ROWS, dtype=bool)
+    noisy[release.bag_table["row"].to_numpy()] = release.bag_table["noisy"].to_pylist()
+    return table(ROWS).append_column("mark", pa.array(noisy ^ turned))
 
 
-def test_a_public_column_can_say_which_rows_are_noisy(tmp_path: Path) -> None:
-    data = marked("bool")
-    rows = scan(data, label="label", label_range=RANGE, drop=("mark",))
-    made = small_plan(NOISY, rows, noisy_column="mark", bags=None, bag_size=None)
-    claim: Any = made.claim
-    assert claim.noisy_fraction is None
-    by_hand, bags = realised(made, rows)
-    noisy = bags.column("noisy").to_numpy(zero_copy_only=False)
-    assert np.array_equal(noisy, bags.column("row").to_numpy() % 3 > 0)
-    assert claim.mu == pytest.approx(by_hand, rel=1e-8)
-    release = made.release(rows)
-    folder = saved(release, tmp_path / "r")
+@pytest.mark.parametrize("kind", ["bool", "int8", "str"])
+def test_an_old_release_has_the_noisy_rows_that_its_column_marks(kind: str, tmp_path: Path) -> None:
+    """Early plans could name a public column. Their files are read, but no others are made."""
+    rows = source(ROWS)
+    made = small_plan(NOISY, rows, noisy_fraction=0.6)
+    new = made.release(rows)
+    old = forged_claim(new, lambda c: c["noise"].update(column="mark", fraction=None))
+    folder = saved(old, tmp_path / "r")
     assert verify(folder).problems == ()
-    assert verify(folder, data).problems == ()
-    place = data.column_names.index("mark")
-    turned = data.set_column(place, "mark", pa.array(np.arange(ROWS) % 3 == 0))
-    assert any("noisy row" in problem for problem in verify(folder, turned).problems)
-
-
-def test_a_column_of_a_file_can_say_it_too(tmp_path: Path) -> None:
-    for name, write in (("t.csv", csv.write_csv), ("t.parquet", pq.write_table)):
-        write(marked("int8"), tmp_path / name)
-        rows = scan(tmp_path / name, label="label", label_range=RANGE, drop=("mark",))
-        assert small_plan(NOISY, rows, noisy_column="mark").release(rows).bags == 20
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"noisy_column": "label"}, "is the label"),
-        ({"noisy_column": "nothing"}, "there is no column 'nothing'"),
-        ({"noisy_column": "mark", "noisy_fraction": 0.5}, "say the same thing"),
-        ({"noisy_column": "mark", "accountant": "exact-worst-case"}, "use the accountant exact"),
-        ({"noisy_column": "mark", "over_draw": True}, "leave `over_draw` out"),
-    ],
-)
-def test_senseless_columns_are_refused(options: dict[str, Any], words: str) -> None:
-    rows = scan(marked("bool"), label="label", label_range=RANGE)
-    with pytest.raises(InputError, match=words):
-        small_plan(NOISY, rows, **options)
+    for turned in (False, True):
+        data = marked(new, turned)
+        marks = data["mark"].to_numpy().astype(kind)
+        data = data.set_column(data.num_columns - 1, "mark", pa.array(marks))
+        problems = verify(folder, data).problems
+        assert any("noisy rows that the plan chose" in problem for problem in problems) is turned
+    claim: Any = made.claim
+    early = replace(made, claim=replace(claim, noisy_fraction=None, noisy_column="mark"))
+    with pytest.raises(PlanError, match="no column can say which rows are noisy any more"):
+        early.release(rows)
 
 
 # --- accountants ---------------------------------------------------------------------------

@@ -126,20 +126,20 @@ CAUSED: dict[str, tuple[str, str | None, dict[str, Any], Callable[[dict[str, Any
     "no such noisy column": (
         NOISY,
         None,
-        {"noisy_column": "noisy"},
-        lambda c: c["noise"].update(column="nothing"),
+        {"noisy_fraction": 0.6},
+        lambda c: c["noise"].update(column="nothing", fraction=None),
     ),
     "a noisy column of texts": (
         NOISY,
         None,
-        {"noisy_column": "noisy"},
-        lambda c: c["noise"].update(column="town"),
+        {"noisy_fraction": 0.6},
+        lambda c: c["noise"].update(column="town", fraction=None),
     ),
     "the label says which rows are noisy": (
         NOISY,
         None,
-        {"noisy_column": "noisy"},
-        lambda c: c["noise"].update(column="label"),
+        {"noisy_fraction": 0.6},
+        lambda c: c["noise"].update(column="label", fraction=None),
     ),
     "codes for missing labels that are none": (
         EVERY,

@@ -298,7 +298,6 @@ mechanism_options = together(
     together(
         option("--noise-std", type=float, help="Standard deviation of the noise on labels."),
         option("--noisy-fraction", type=float, help="Fraction of rows with noise (default: all)."),
-        option("--noisy-column", metavar="COLUMN", help="Column that marks the rows with noise."),
         group="sampled-noisy-wtd-lag options",
     ),
 )

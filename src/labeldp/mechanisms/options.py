@@ -259,7 +259,6 @@ class SampledNoisyWtdLagOptions(BagOptions):
 
     noise_std: float | None = option(_positive)
     noisy_fraction: float | None = option(_fraction)
-    noisy_column: str | None = option(to_str)
 
 
 OptionsT = TypeVar("OptionsT")

@@ -1,8 +1,8 @@
 """sampled-noisy-wtd-LAg: noisy weighted sums of the labels of m random bags (Algorithm 3).
 
 Bags are m disjoint sets of k rows, drawn from a public seed. The seed also gives every row in a bag
-a public normal weight, and says by coins (or a public column says) which rows are noisy. Bag j's
-label is t_j = Σ w·y + N(0, s²·Σ w² over its noisy rows). Features are not aggregated.
+a public normal weight, and says by coins which rows are noisy. Bag j's label is
+t_j = Σ w·y + N(0, s²·Σ w² over its noisy rows). Features are not aggregated.
 
 Privacy: bags, weights and noisy rows are public and do not depend on labels. A row is in one bag at
 most. Given the weights, one label moves t_j by at most Δ|w|, and the noise has a public deviation,
@@ -31,8 +31,8 @@ from labeldp.accounting.subsampling import SubsampledBagsProfile, SubsampledProf
 from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
-from labeldp.data.source import Source, check_rows
-from labeldp.errors import DataError, InputError, LabelDPError, PlanError
+from labeldp.data.source import Source
+from labeldp.errors import DataError, InputError, PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.stacked import stacked_design
 from labeldp.mechanisms import bags as bagging
@@ -80,10 +80,6 @@ class BagWeights:
     values: Reals
     noisy: Flags
 
-    def largest_mu(self, width: float, noise_std: float) -> float:
-        """Return the largest μ of a row in any bag."""
-        return float(realised_mu(self.values, self.noisy, width, noise_std).max())
-
     def noise(self, noise_std: float) -> Reals:
         """Return the deviation of each aggregate label, s·√(Σ w² over noisy rows)."""
         return np.asarray(noise_std * np.sqrt(np.square(self.values).sum(axis=1, where=self.noisy)))
@@ -111,23 +107,16 @@ def noisy_by_coins(draw: Draw, fraction: float) -> Flags:
 
 
 def noisy_by_column(source: Source, column: str) -> Flags:
-    """Return which rows of the table are noisy, as a public column says.
-
-    It holds true/false or 1/0, or these as text: CSV columns that are no features are text.
-    """
-    if column == source.label:
-        raise InputError(f"`noisy_column` {column!r} is the label; name a public column")
-    if column not in source.reader.schema.names:
-        raise InputError(f"`noisy_column`: there is no column {column!r}; name a public column")
+    """Return which rows a public column marks as noisy: early plans could name one."""
+    if column == source.label or column not in source.reader.schema.names:
+        raise DataError(f"the table has no public column {column!r}")
     marks = [np.zeros(0, dtype=bool)]
     for batch in source.feature_batches([column]):
-        kind, texts = batch.schema.types[0], None
-        if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind):
-            texts = pc.utf8_lower(batch.column(0).cast(pa.string()))
-        known = pa.array(["true", "1", "false", "0"])
-        if texts is None or not pc.all(pc.is_in(texts, known)).as_py():
-            raise DataError(f"`noisy_column` {column!r} must hold true/false or 1/0, and no gaps")
-        marks.append(pc.is_in(texts, known[:2]).to_numpy(zero_copy_only=False))
+        kind = batch.schema.types[0]
+        if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind)):
+            raise DataError(f"column {column!r} does not hold true/false or 1/0")
+        texts = pc.utf8_lower(batch.column(0).cast(pa.string()))
+        marks.append(pc.is_in(texts, pa.array(["true", "1"])).to_numpy(zero_copy_only=False))
     return np.concatenate(marks)
 
 
@@ -178,7 +167,7 @@ class SampledNoisyWtdLagClaim(Claim):
     draw: Draw
     noise_std: float
     noisy_fraction: float | None
-    """ρ: every row is noisy by its own coin; None if a column says which are."""
+    """ρ: every row is noisy by its own coin. None in old claims, where a column says which are."""
     noisy_column: str | None
     mu: float | None
     """No bag that was drawn has more (over the draw: no draw has); None for a priori claims."""
@@ -212,19 +201,11 @@ class SampledNoisyWtdLagClaim(Claim):
         profile = RandomWeightsProfile(size, self.label_range, fraction, self.noise_std)
         return self.draw.over(profile)
 
-    def noisy_rows(self, source: Source | None) -> Flags:
-        """Return which rows of bags are noisy: by coins, or by a column of the table."""
-        if self.noisy_fraction is not None:
-            return noisy_by_coins(self.draw, self.noisy_fraction)
-        if source is None or self.noisy_column is None:
-            raise PlanError("which rows are noisy stands in the table; give it (`data`)")
-        marks = noisy_by_column(source, self.noisy_column)
-        check_rows(len(marks), self.draw.rows)
-        return np.asarray(marks[self.draw.members])
-
-    def weights(self, source: Source | None) -> BagWeights:
-        """Draw weights from the seed, and noisy rows from the seed or the table."""
-        noisy = self.noisy_rows(source)
+    def weights(self) -> BagWeights:
+        """Draw noisy rows and weights from the seed (step 2)."""
+        if self.noisy_fraction is None:
+            raise PlanError("no column can say which rows are noisy any more; plan again")
+        noisy = noisy_by_coins(self.draw, self.noisy_fraction)
         return draw_weights(self.draw, noisy, self.width, self.noise_std, self.mu)
 
     def utility(self) -> Document:
@@ -315,7 +296,7 @@ class SampledNoisyWtdLag(Mechanism):
     Plan (features only)
         1. choose bag size, number of bags and noise                     -> _choose_sizes
         2. draw bags, noisy rows and weights from the seed; with the accountant "exact", draw
-           the weights of a bag again while its μ is above the target    -> _claim, draw_weights
+           the weights of a bag again while its μ is above the target    -> claim.weights
         3. claim the largest μ of the bags, or what every draw keeps     -> plan
     Run (one pass for the rows of the bags)
         4. draw the same bags and weights from the seed, with that μ     -> claim.weights
@@ -344,18 +325,28 @@ class SampledNoisyWtdLag(Mechanism):
         """Draw bags, weights and noisy rows; no label is read."""
         self.check_request(request, source)
         options, facts = request.options, design.facts
-        fraction = self._noisy_fraction(request, source)
+        budget = request.epsilon, request.delta
+        fraction = options.noisy_fraction or 1.0
         design.check_residual_left()
         size, bags, std = self._choose_sizes(request, design, fraction)
         # A draw in which some bag has too few noisy rows is thrown away. No label takes part, and
-        # rows stay equally likely to be in a bag: they are noisy by coins of their own, or no
-        # guarantee over the draw is claimed.
+        # rows stay equally likely to be in a bag, because they are noisy by coins of their own.
         tries = _DRAWS if options.bag_seed is None else 1
         for left in reversed(range(tries)):
-            draw = bagging.fresh_draw(options, facts.rows, bags, size, request.delta)
-            claim = self._claim(request, design, draw, fraction, std)
+            draw, target = bagging.fresh_draw(options, facts.rows, bags, size, request.delta), None
+            if request.accountant == "exact":
+                target = calibrate(draw.over(GaussianProfile(1.0)), "mu", *budget)
+            claim = SampledNoisyWtdLagClaim(
+                **design.claim_fields(request),
+                bags=bags,
+                draw=draw,
+                noise_std=std,
+                noisy_fraction=fraction,
+                noisy_column=None,
+                mu=target,
+            )
             try:
-                weights = claim.weights(source)
+                weights = claim.weights()
                 break
             except PlanError:
                 if not left:
@@ -363,8 +354,8 @@ class SampledNoisyWtdLag(Mechanism):
         if claim.mu is not None and not draw.over_draw:
             # The claim is about these very bags. Its μ is a hair above theirs, so that whoever
             # repeats the draw and rounds differently accepts the same weights.
-            largest = weights.largest_mu(claim.width, std) * (1 + _ROUNDING)
-            claim = replace(claim, mu=min(claim.mu, largest))
+            largest = float(realised_mu(weights.values, weights.noisy, claim.width, std).max())
+            claim = replace(claim, mu=min(claim.mu, largest * (1 + _ROUNDING)))
         spent = claim.delta_at(claim.epsilon)
         if spent > claim.delta:
             raise PlanError(
@@ -383,20 +374,6 @@ class SampledNoisyWtdLag(Mechanism):
         sums = BagRows(design.features, claim.draw).read(source, engine).digest()
         return self.make_plan(design, claim, expected, feature_sums=sums)
 
-    def _noisy_fraction(self, request: Request, source: Source) -> float:
-        """Return the fraction ρ of noisy rows; where a column says which are, for sizing alone."""
-        options = request.options
-        if options.noisy_column is None:
-            return 1.0 if options.noisy_fraction is None else options.noisy_fraction
-        if options.noisy_fraction is not None:
-            raise InputError("`noisy_fraction` and `noisy_column` say the same thing; give one")
-        if request.accountant != "exact" or options.over_draw:
-            raise InputError(
-                "with `noisy_column` the noisy rows are not drawn at random; use the accountant "
-                "exact, and leave `over_draw` out"
-            )
-        return float(noisy_by_column(source, options.noisy_column).mean())
-
     def _choose_sizes(
         self, request: Request, design: DesignSummary, fraction: float
     ) -> tuple[int, int, float]:
@@ -409,7 +386,7 @@ class SampledNoisyWtdLag(Mechanism):
             most = min(rows, int(options.megabytes() * 1e6 / _BYTES)) // size
             return options.bags or max(1, most)
 
-        def needed_std(size: int) -> float:
+        def least_std(size: int) -> float:
             """Return the least noise that makes bags of this size private; inf if none does."""
             if accountant == "paper":
                 profile: PrivacyProfile = Theorem3(labels, fraction, size, bags_of(size))
@@ -426,55 +403,29 @@ class SampledNoisyWtdLag(Mechanism):
             except PlanError:
                 return math.inf
 
-        def noise_by_size(most: int) -> Iterator[tuple[int, float]]:
-            for each in bag_sizes(2, 2.0, min(most, MOST_TRIED_BAG_SIZE)):
-                # A plan refuses bags without any noisy row, of which there might be some.
-                empty = bags_of(each) * (1.0 - fraction) ** each > _MOST_EMPTY
-                yield each, math.inf if empty else needed_std(each)
+        def error(size: int) -> float:
+            """Return the forecast error with the noise asked for, or the least that is private."""
+            least = least_std(size)
+            std = options.noise_std or least
+            # A plan refuses bags without any noisy row, of which there might be some.
+            empty = bags_of(size) * (1.0 - fraction) ** size
+            if least > std or empty > _MOST_EMPTY:
+                return math.inf
+            noise_ms = fraction * std**2
+            return (options.residual(width) + noise_ms) * mean_excess(rank, bags_of(size))
 
-        size, std = options.bag_size, options.noise_std
-        if size is None and std is not None:
-            # Noise found by simulation need not fall with the size, so sizes are tried in turn.
-            most = rows // (options.bags or 1)
-            size = next((each for each, needed in noise_by_size(most) if needed <= std), None)
-            if size is None:
-                raise PlanError(
-                    f"noise of deviation {std:g} makes no bag of up to "
-                    f"{min(most, MOST_TRIED_BAG_SIZE):,} rows private at this budget; add more "
-                    "noise or make more rows noisy"
-                )
-        elif size is None:
-            residual_ms, most = options.residual(width), rows // (options.bags or rank + 2)
-            errors = {
-                each: (residual_ms + fraction * needed**2) * mean_excess(rank, bags_of(each))
-                for each, needed in noise_by_size(most)
-            }
-            size = bagging.best_bag_size(errors, design, "make more rows noisy")
-        std = std or needed_std(size)
+        size = options.bag_size
+        if size is None:
+            most = min(rows // (options.bags or rank + 2), MOST_TRIED_BAG_SIZE)
+            errors = {each: error(each) for each in bag_sizes(2, 2.0, most)}
+            size = bagging.best_bag_size(errors, design, "make more rows noisy, add more noise")
+        std = options.noise_std or least_std(size)
         if std == math.inf:
             raise PlanError(
                 f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; "
                 "make bags larger or more rows noisy"
             )
         return size, bags_of(size), std
-
-    def _claim(
-        self, request: Request, design: DesignSummary, draw: Draw, fraction: float, std: float
-    ) -> SampledNoisyWtdLagClaim:
-        """Return the claim of bags whose weights are still to be drawn: its μ is their target."""
-        column, mu = request.options.noisy_column, None
-        if request.accountant == "exact":
-            profile = draw.over(GaussianProfile(1.0))
-            mu = calibrate(profile, "mu", request.epsilon, request.delta)
-        return SampledNoisyWtdLagClaim(
-            **design.claim_fields(request),
-            bags=draw.bags,
-            draw=draw,
-            noise_std=std,
-            noisy_fraction=fraction if column is None else None,
-            noisy_column=column,
-            mu=mu,
-        )
 
     # ---- run
 
@@ -489,7 +440,7 @@ class SampledNoisyWtdLag(Mechanism):
             (claim.rows, claim.bags) == (claim.draw.rows, claim.draw.bags),
             claim.rank == len(features.names),
         )
-        weights = claim.weights(source)  # with the claim's μ as target, no bag has more
+        weights = claim.weights()  # with the claim's μ as target, no bag has more
         _, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         noise = weights.noise(claim.noise_std)
         grid = label_grid(noise)
@@ -552,7 +503,8 @@ class SampledNoisyWtdLag(Mechanism):
         if not np.isfinite(weights.values).all() or bags.column("noisy").null_count:
             yield f"{BAGS} has gaps, or weights that are not numbers"
             return
-        if claim.noisy_fraction and not np.array_equal(weights.noisy, claim.noisy_rows(None)):
+        fraction = claim.noisy_fraction
+        if fraction and not np.array_equal(weights.noisy, noisy_by_coins(claim.draw, fraction)):
             yield _OTHER_NOISY_ROWS
         # With the claim's μ as target, weights that follow from the seed have no more. Others
         # could carry labels.
@@ -586,11 +538,14 @@ class SampledNoisyWtdLag(Mechanism):
             yield rows
             return
         weights = BagWeights.from_table(release.files["bags"], claim.draw)
-        try:
-            if not np.array_equal(weights.noisy, claim.noisy_rows(source)):
+        if claim.noisy_column is not None:
+            try:
+                marks = noisy_by_column(source, claim.noisy_column)
+            except DataError as problem:
+                yield f"{BAGS}: which rows are noisy cannot be told: {problem}"
+                return
+            if not np.array_equal(weights.noisy, marks[claim.draw.members]):
                 yield _OTHER_NOISY_ROWS
-        except LabelDPError as problem:
-            yield f"{BAGS}: which rows are noisy cannot be told: {problem}"
         sums = np.zeros((claim.bags, len(features.names)))  # Σ w·x of every bag
         for numbers, encoded in rows.blocks():
             design = stacked_design(features, encoded, numbers.stop - numbers.start)
