@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, strategies as st
 
-from labeldp.accounting.calibrate import _largest_integer, calibrate, epsilon_at
+from labeldp.accounting.calibrate import _last, calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import Bounds
 
@@ -15,12 +15,12 @@ PLACES = st.floats(-50.0, 700.0)
 SMALL = st.integers(0, 12)
 
 
-@given(SMALL, st.integers(-3, 20), SMALL)
-@example(1, 0, 0)
-def test_whole_numbers_are_those_of_a_search_one_by_one(first, guess, cap):
-    """From wherever it starts, and never beyond the cap, which may be where it begins."""
-    passing = [n for n in range(1, cap + 1) if n <= first]
-    assert _largest_integer(lambda n: n <= first, guess, cap) == max(passing, default=0)
+@given(SMALL, st.integers(-3, 20), SMALL, SMALL)
+@example(1, 0, 0, 0)
+def test_whole_numbers_are_those_of_a_search_one_by_one(first, guess, low, more):
+    """From wherever it starts, and never beyond the ends, which may be where it begins."""
+    holding = [n for n in range(low + 1, low + more + 1) if n <= first]
+    assert _last(lambda n: n <= first, guess, low, low + more) == max(holding, default=low)
 
 
 @pytest.mark.parametrize("delta", [1e-100, 1e-6, 0.5, 0.99, 0.999999])
@@ -28,10 +28,10 @@ def test_an_extreme_delta_needs_few_values_too(delta: float, monkeypatch: pytest
     """Near 1 it hardly moves, and steps of one length took millions of them."""
     asked, law = [], GaussianProfile.delta
 
-    def counted(self: GaussianProfile, epsilon_at: float) -> Bounds:
-        asked.append(epsilon_at)
+    def counted(self: GaussianProfile, epsilon: float, *, certified: bool = True) -> Bounds:
+        asked.append(epsilon)
         assert len(asked) < 1000
-        return law(self, epsilon_at)
+        return law(self, epsilon, certified=certified)
 
     monkeypatch.setattr(GaussianProfile, "delta", counted)
     mu = calibrate(GaussianProfile(1.0), "mu", 1.0, delta)

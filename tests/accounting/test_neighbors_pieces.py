@@ -16,7 +16,6 @@ from labeldp.accounting.privacy_profile import (
 )
 from labeldp.accounting.sketch import (
     DatasetBounds,
-    DisjointBagsProfile,
     SketchProfile,
     spans_labels,
 )
@@ -199,10 +198,14 @@ def test_facts_are_what_they_say():
             DatasetBounds(rows, labels, features, leverage, inflation=inflation)
 
 
+def family(bags, floor, labels=1):
+    return SketchProfile(PUBLIC, bags, floor, labels=labels).family
+
+
 @pytest.mark.parametrize("labels", [1, 2, 9])
 def test_a_family_grows_with_the_labels_that_change(labels):
     root = math.sqrt(labels)
-    found = PUBLIC.family(7, 400.0, labels)
+    found = family(7, 400.0, labels)
     assert found.bags == 7
     assert found.tau == pytest.approx(root * 4.0 / 20.0, rel=2e-15)
     assert found.tau >= root * 4.0 / 20.0
@@ -210,25 +213,24 @@ def test_a_family_grows_with_the_labels_that_change(labels):
     cosine = root * residual_cosine(1000, 2.0, 0.05, 400.0)
     assert found.cosine == pytest.approx(min(1.0, cosine))
     assert found.inflation == 0.001
-    assert PUBLIC.family(7, 400.0) == PUBLIC.family(7, 400.0, 1)
 
 
 def test_a_change_over_the_floor_is_rounded_up():
     for floor in (3.0, 7.0, 11.0, 400.0):
         with mp.workdps(40):
-            over = mp.mpf(PUBLIC.family(1, floor).tau) / (4 / mp.sqrt(mp.mpf(floor))) - 1
+            over = mp.mpf(family(1, floor).tau) / (4 / mp.sqrt(mp.mpf(floor))) - 1
             assert 0.4e-15 < over < 1.6e-15
 
 
 def test_where_leverages_say_nothing_the_worst_is_assumed():
-    plain = DatasetBounds(1000, (-1.0, 3.0), inflation=0.001).family(7, 400.0)
+    plain = SketchProfile(DatasetBounds(1000, (-1.0, 3.0), inflation=0.001), 7, 400.0).family
     assert (plain.leverage, plain.cosine, plain.inflation) == (1.0, 1.0, 0.001)
-    many = PUBLIC.family(7, 400.0, 20)
+    many = family(7, 400.0, 20)
     assert (many.leverage, many.cosine) == (1.0, 1.0)
-    assert PUBLIC.family(7, 400.0, 19).leverage == pytest.approx(0.95)
+    assert family(7, 400.0, 19).leverage == pytest.approx(0.95)
     for bags, floor, labels in [(0, 1.0, 1), (1, 0.0, 1), (1, 1.0, 0)]:
         with pytest.raises(InputError):
-            PUBLIC.family(bags, floor, labels)
+            family(bags, floor, labels)
 
 
 # --- bags ----------------------------------------------------------------------------------------
@@ -244,17 +246,19 @@ def partitions(total, largest):
 
 @pytest.mark.parametrize(("rows", "labels"), [(30, 1), (30, 2), (30, 5), (2, 5), (3, 4)])
 def test_labels_in_several_bags_cost_the_dearest_way_to_share_them(rows, labels):
-    bag = SketchProfile(DatasetBounds(rows, (0.0, 1.0)), 1, 60.0, 0.05, 1e-5)
-    law, epsilon = DisjointBagsProfile(bag).group(labels), 0.02
+    bag = SketchProfile(DatasetBounds(rows, (0.0, 1.0)), 1, 60.0, 0.05, 1e-5, disjoint=True)
+    law, epsilon = bag.group(labels), 0.02
     bare = SketchProfile(DatasetBounds(rows, (0.0, 1.0)), 1, 60.0, 0.05)
 
-    def cost(way, side):
-        parts = (getattr(bare.group(size), side)(epsilon * size / labels).upper for size in way)
-        return math.fsum(parts)
+    def cost(way, certified):
+        return math.fsum(
+            bare.group(size).delta(epsilon * size / labels, certified=certified).upper
+            for size in way
+        )
 
-    for side in ("delta", "quick_delta"):
-        dearest = max(cost(way, side) for way in partitions(labels, min(rows, labels)))
-        found = getattr(law, side)(epsilon)
+    for certified in (True, False):
+        dearest = max(cost(way, certified) for way in partitions(labels, min(rows, labels)))
+        found = law.delta(epsilon, certified=certified)
         assert found.upper == pytest.approx(min(1.0, dearest + 1e-5), rel=1e-12)
         assert found.upper >= min(1.0, dearest + 1e-5) * (1 - 1e-15)
         assert found.lower <= found.estimate <= found.upper

@@ -87,10 +87,12 @@ def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
     assert std <= 1.0 + 1e-9
     assert delta_of(replace(facts, noise_std=std), epsilon).upper <= delta
     assert delta_of(replace(facts, noise_std=std * 0.999), epsilon).upper > delta
+    if rows is None:
+        return
     part = min_noisy_fraction(facts, epsilon, delta)
     assert part <= rho * (1 + 1e-6)
     assert delta_of(replace(facts, noisy_fraction=part), epsilon).upper <= delta
-    less = part * 0.99 - (0.0 if rows is None else 1 / rows)
+    less = part * 0.99 - 1 / rows
     if less > 0:
         assert delta_of(replace(facts, noisy_fraction=less), epsilon).upper > delta
 
@@ -187,9 +189,11 @@ def test_what_cannot_be_done_says_so():
     with pytest.raises(PlanError, match="holds no noisy row"):
         min_noise_std(RandomWeightsProfile(32, UNIT, 0.1), 1.0, 1e-5)
     with pytest.raises(PlanError, match="every row is noisy"):
+        min_noisy_fraction(RandomWeightsProfile(32, UNIT, 0.1, rows=64), 1.0, 1e-5)
+    with pytest.raises(InputError, match="no parameter 'noisy_fraction'"):
         min_noisy_fraction(RandomWeightsProfile(32, UNIT, 0.1), 1.0, 1e-5)
     assert delta_of(RandomWeightsProfile(5, UNIT, 0.01, rows=50), 1.0).upper == 1.0  # no noisy row
-    assert min_noisy_fraction(RandomWeightsProfile(22, UNIT, 0.1), 4.0, 1e-5) == 1.0
+    assert min_noisy_fraction(RandomWeightsProfile(22, UNIT, 0.1, rows=44), 4.0, 1e-5) == 1.0
 
 
 def test_a_fraction_has_as_many_rows_as_it_stands_for() -> None:

@@ -14,7 +14,6 @@ from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.sketch import (
     BagOfSizeProfile,
     DatasetBounds,
-    DisjointBagsProfile,
     SketchProfile,
     spans_labels,
 )
@@ -30,9 +29,8 @@ FLOOR = 64.22 * 12_000
 
 
 def law(facts, floor, mu=0.0, slack=0.0, group=1, chance=1.0):
-    return SubsampledProfile(
-        DisjointBagsProfile(SketchProfile(facts, 1, floor, mu, slack)), chance
-    ).group(group)
+    bag = SketchProfile(facts, 1, floor, mu, slack, disjoint=True)
+    return SubsampledProfile(bag, chance).group(group)
 
 
 def delta_of(facts, floor, epsilon, *extra, **more):
@@ -142,8 +140,6 @@ def test_what_cannot_be_done_says_so():
         inclusion_probability(100, 11, 10)
     with pytest.raises(InputError, match="chance"):
         delta_of(BAG, FLOOR, 1.0, chance=0.0)
-    with pytest.raises(InputError, match="features"):
-        min_bag_size(*CENSUS, 1.0, 1e-5, leverage_factor=2.0)
     with pytest.raises(InputError, match="leverage_factor"):
         min_bag_size(*CENSUS, 1.0, 1e-5, features=3, leverage_factor=0.5)
     assert epsilon_of(BAG, 50.0**2, 1e-5) == math.inf  # τ > 1

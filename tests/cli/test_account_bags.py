@@ -9,7 +9,7 @@ import pytest
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.subsampling import SubsampledBagsProfile
+from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability, most_bags
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from tests.console import labeldp
 
@@ -43,8 +43,8 @@ def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
     sized = (*CENSUS, "--bag-size", 9000)
     found = account("sampled-wtd-flag", *sized, "--bags", 100)["accountants"]["exact-worst-case"]
     law = SketchProfile(DatasetBounds(9000, (0.0, 51.0)), 1, 64.22 * 9000)
-    over = SubsampledBagsProfile(law, 131903910, 9000, 100)
-    chance, _ = over.subsampling()
+    chance = inclusion_probability(131903910, 100, 9000)
+    over = SubsampledProfile(law, chance)
     assert found["conditional"] == {
         "epsilon": epsilon_at(law, 1e-5),
         "delta": law.delta(1.0).upper,
@@ -54,7 +54,7 @@ def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
         "epsilon": epsilon_at(over, 1e-5),
         "delta": over.delta(1.0).upper,
     }
-    assert found["max_bags"] == calibrate(over, "bags", 1.0, 1e-5)
+    assert found["max_bags"] == most_bags(law, 131903910, 9000, 1.0, 1e-5)
     assert "unconditional" not in account("sampled-wtd-flag", *sized)["accountants"]["paper"]
     large = account("sampled-wtd-flag", *CENSUS, *PROMISE, "--bag-size", 130_000_000)
     paper = large["accountants"]["paper"]
@@ -93,13 +93,11 @@ def test_noisy_labels() -> None:
     a_priori = exact["a_priori"]
     assert a_priori["conditional"]["delta"] == law.delta(1.0).upper
     assert a_priori["unconditional"]["delta"] < 0.021 * a_priori["conditional"]["delta"]
-    assert a_priori["max_bags"] == calibrate(
-        SubsampledBagsProfile(law, 10**6, 2000), "bags", 1.0, 1e-5
-    )
+    assert a_priori["max_bags"] == most_bags(law, 10**6, 2000, 1.0, 1e-5)
     assert a_priori["min_noise_std"] == calibrate(law, "noise_std", 1.0, 1e-5)
     assert a_priori["min_noisy_fraction"] == calibrate(law, "noisy_fraction", 1.0, 1e-5)
     assert exact["realised"]["unconditional_target_mu"] > exact["realised"]["target_mu"]
-    assert "Theorem 3" in sized["accountants"]["paper"]["reason"]
+    assert "no ε is enough" in sized["accountants"]["paper"]["reason"]
     louder = account("sampled-noisy-wtd-lag", *UNIT, "--noise-std", 2)["accountants"]["exact"]
     assert louder["min_bag_size"] < 1000
     hopeless = account("sampled-noisy-wtd-lag", *UNIT, "--epsilon", 0.001)["accountants"]["exact"]

@@ -30,17 +30,16 @@ from labeldp.accounting.privacy_profile import (
 )
 from labeldp.accounting.sketch import (
     BagOfSizeProfile,
-    DisjointBagsProfile,
     Measurement,
     SketchProfile,
     added_variance,
     default_measurement,
 )
 from labeldp.accounting.subsampling import (
-    SubsampledBagsProfile,
     SubsampledProfile,
     affordable_delta,
     inclusion_probability,
+    most_bags,
 )
 from labeldp.accounting.theorems import Theorem2, Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
@@ -239,8 +238,8 @@ Price = tuple[float, float] | None
 
 def _one_bag(
     public: tuple[Any, ...], floor: float, price: tuple[float, float] = (0.0, 0.0)
-) -> DisjointBagsProfile:
-    return DisjointBagsProfile(SketchProfile(_facts(public), 1, floor, *price))
+) -> SketchProfile:
+    return SketchProfile(_facts(public), 1, floor, *price, disjoint=True)
 
 
 SAMPLED: Answers = {
@@ -250,11 +249,8 @@ SAMPLED: Answers = {
     "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: epsilon_at(
         SubsampledProfile(_one_bag(public, floor, price), chance).group(group), delta
     ),
-    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): calibrate(
-        SubsampledBagsProfile(_one_bag(public, floor, price), rows, public[0]),
-        "bags",
-        epsilon,
-        delta,
+    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): most_bags(
+        _one_bag(public, floor, price), rows, public[0], epsilon, delta
     ),
     "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: calibrate(
         SubsampledProfile(_one_bag(public, 1.0, price), chance), "floor", epsilon, delta
@@ -279,11 +275,8 @@ def _drawn(public: tuple[Any, ...], chance: float) -> SubsampledProfile:
 NOISY: Answers = {
     "delta": lambda public, epsilon, chance=1.0: _drawn(public, chance).delta(epsilon).upper,
     "epsilon": lambda public, delta, chance=1.0: epsilon_at(_drawn(public, chance), delta),
-    "max_bags": lambda public, epsilon, delta: calibrate(
-        SubsampledBagsProfile(RandomWeightsProfile(*public), public[4] or 0, public[0]),
-        "bags",
-        epsilon,
-        delta,
+    "max_bags": lambda public, epsilon, delta: most_bags(
+        RandomWeightsProfile(*public), public[4] or 0, public[0], epsilon, delta
     ),
     "min_noise_std": lambda public, epsilon, delta, chance=1.0: calibrate(
         _drawn(public, chance), "noise_std", epsilon, delta
@@ -331,20 +324,25 @@ def _smallest(law: PrivacyProfile, epsilon: float, delta: float) -> float | None
     return cast("float | None", _number(calibrate, law, "bag_size", epsilon, delta))
 
 
+def _delta(law: PrivacyProfile, epsilon: float) -> float | None:
+    value = law.delta(epsilon).upper
+    return value if value < 1.0 else None
+
+
 THEOREM2: Answers = {
-    "delta": lambda *given: _number(_theorem2(*given[:6]).least_delta, given[6]),
-    "epsilon": lambda *given: _number(_theorem2(*given[:6]).least_epsilon, given[6]),
+    "delta": lambda *given: _delta(_theorem2(*given[:6]), given[6]),
+    "epsilon": lambda *given: _finite(epsilon_at(_theorem2(*given[:6]), given[6])),
     "min_bag_size": lambda *given: _number(_theorem2(*given[:5]).min_bag_size, *given[5:]),
     "terms": lambda *given: list(
         map(float, _number(_theorem2(*given[:5]).terms, *given[5:]) or [])
     ),
 }
 THEOREM3: Answers = {
-    "delta": lambda labels, fraction, size, epsilon, *more: _number(
-        _theorem3(labels, fraction, size, *more).least_delta, epsilon
+    "delta": lambda labels, fraction, size, epsilon, *more: _delta(
+        _theorem3(labels, fraction, size, *more), epsilon
     ),
-    "epsilon": lambda labels, fraction, size, delta, *more: _number(
-        _theorem3(labels, fraction, size, *more).least_epsilon, delta
+    "epsilon": lambda labels, fraction, size, delta, *more: _finite(
+        epsilon_at(_theorem3(labels, fraction, size, *more), delta)
     ),
     "min_bag_size": lambda labels, fraction, epsilon, delta, *more: _smallest(
         _theorem3(labels, fraction, 1, *more), epsilon, delta
@@ -364,12 +362,12 @@ class Flat(PrivacyProfile):
 
     value: float
 
-    def delta(self, epsilon: float) -> Bounds:  # noqa: ARG002
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
         return Bounds(self.value, self.value, self.value)
 
 
 def _affordable_bags(rows: int, bag_size: int, given: float, delta: float) -> float:
-    return calibrate(SubsampledBagsProfile(Flat(given), rows, bag_size), "bags", 1.0, delta)
+    return most_bags(Flat(given), rows, bag_size, 1.0, delta)
 
 
 def _bounds(bags: int, tau: float, leverage: float, cosine: float, epsilon: float) -> list[float]:

@@ -25,6 +25,13 @@ def equal(then: Any, now: Any) -> bool:
     return repr(then) == repr(now)
 
 
+def nearly(then: Any, now: Any) -> bool:
+    """Equal, or floats but for their last three digits."""
+    if isinstance(then, float) and isinstance(now, float):
+        return math.isclose(then, now, rel_tol=1e-12)
+    return equal(then, now)
+
+
 def close(then: Any, now: Any) -> bool:
     """Equal, or floats but for rounding, or digests."""
     if isinstance(then, float) and isinstance(now, float):
@@ -37,10 +44,16 @@ def sameness(kind: str) -> Same:
     return equal if record.arithmetic() == recorded(kind)["arithmetic"] else close
 
 
-NEGATIVE_ZEROS = {
+DIFFERENT = {
+    # digests of labels recorded when a zero could have a sign; signs are no longer published
     "wtd-flag two blocks": (".columns.label:label ", ".certificate.digests.aggregates "),
+    # the smallest noisy fraction is found for tables of known size only
+    "sampled-noisy-wtd-lag exact min_noisy_fraction": ("[6]", "[7]"),
 }
-"""Digests of labels recorded when a zero could have a sign; signs are no longer published."""
+"""What is deliberately not as it was recorded, by case."""
+SEARCHED, PAPER = "paper epsilon", ".accountants.paper"
+"""ε of the theorems was solved for and is searched now: its last three digits moved. Why they
+promise nothing is said in one way now."""
 
 
 @pytest.mark.parametrize(
@@ -48,8 +61,12 @@ NEGATIVE_ZEROS = {
 )
 def test_as_recorded(kind: str, name: str) -> None:
     now = record.computed(kind, name)
-    found = differences(recorded(kind)["cases"][name], now, sameness(kind))
-    found = [each for each in found if not each.startswith(NEGATIVE_ZEROS.get(name, ()))]
+    same = sameness(kind)
+    if same is equal and name.endswith(SEARCHED):
+        same = nearly
+    found = differences(recorded(kind)["cases"][name], now, same)
+    different = *DIFFERENT.get(name, ()), f"{PAPER}.reason was 'bags have"
+    found = [each for each in found if not each.startswith(different)]
     assert not found, "\n".join(found[:20])
 
 
@@ -84,7 +101,7 @@ def differences(then: Any, now: Any, same: Same = equal, where: str = "") -> Ite
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         for place, (one, other) in enumerate(zip(then, now, strict=True)):
             yield from differences(one, other, same, f"{where}[{place}]")
-    elif not same(then, now):
+    elif not (same(then, now) or (where.startswith(PAPER) and nearly(then, now))):
         yield f"{where or 'it'} was {then!r} and is {now!r}"
 
 

@@ -322,5 +322,10 @@ def test_releases_cost_together_what_they_did_in_python() -> None:
 
 @pytest.mark.parametrize("then", EXPECTED["account"], ids=lambda then: str(then["arguments"]))
 def test_account_answers_as_it_did(then: dict[str, Any]) -> None:
-    now = command("account", *then["arguments"].split(), "--json").json
-    assert_same(now, then["answer"], SEARCHES)
+    now, answer = command("account", *then["arguments"].split(), "--json").json, then["answer"]
+    paper = answer["accountants"]["paper"] if "accountants" in answer else {}
+    if paper.get("reason", "").startswith("Theorem 3 promises"):  # said in fewer words now
+        assert now["accountants"]["paper"].pop("reason").startswith("no ε is enough")
+        paper = {name: value for name, value in paper.items() if name != "reason"}
+        answer = answer | {"accountants": answer["accountants"] | {"paper": paper}}
+    assert_same(now, answer, SEARCHES)

@@ -79,10 +79,9 @@ def test_releases_of_one_plan_share_their_bags() -> None:
     shared, apart = (
         compose_claims([made.claim, each], [1, 1]) for each in (made.claim, other.claim)
     )
-    drawn = made.claim.privacy_profile.subsampling()
-    assert drawn is not None
-    chance, given = drawn
-    expected = SubsampledProfile(compose_laws([given, given]), chance)
+    drawn = made.claim.privacy_profile
+    assert isinstance(drawn, SubsampledProfile)
+    expected = SubsampledProfile(compose_laws([drawn.curve, drawn.curve]), drawn.chance)
     assert shared.delta(2.5) == expected.delta(2.5).upper
     assert shared.delta(2.5) > apart.delta(2.5)
 
@@ -104,7 +103,7 @@ def test_draws_of_one_seed_and_different_sizes_cost_no_less_than_each(
         for epsilon in (0.0, 0.3, 1.0, 2.0):
             assert together.delta(epsilon) >= many.privacy_profile.delta(epsilon).upper
             assert together.delta(epsilon) >= few.privacy_profile.delta(epsilon).upper
-    given = compose_laws([each.privacy_profile.subsampling()[1] for each in (few, many)])
+    given = compose_laws([each.privacy_profile.curve for each in (few, many)])
     either = 42 * 60 / 5000
     assert together.delta(1.0) >= either * given.delta(1.0).lower
 

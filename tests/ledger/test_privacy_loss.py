@@ -13,12 +13,13 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.radial import LaplaceProfile, PureProfile, RadialProfile
+from labeldp.accounting.radial import LaplaceProfile, RadialProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError
 from labeldp.ledger.compose import privacy_loss
 from tests.extras import extra
+from tests.oracles.pure import PureProfile
 
 FACTS = DatasetBounds(100_000, (-1.0, 1.0))
 LAWS: dict[str, PrivacyProfile] = {

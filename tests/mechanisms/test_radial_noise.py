@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
-from labeldp.accounting.radial import PureProfile
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
@@ -29,6 +28,7 @@ from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import SHAPED, forged_claim, saved
 from tests.mechanisms.test_person import IDS, source_of, with_ids
 from tests.mechanisms.test_shaped_flag import Array, Noiseless, claim_of, codes, weights_of
+from tests.oracles.pure import PureProfile
 from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
 

@@ -16,15 +16,14 @@ For example `calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-6)` calls
                                                 that δ is closed form (`SearchMethod.SHARP`)
     profile.with_parameter("mu", 0.2)           the profile at one μ, as often as needed
 
-A profile around another one (subsampled bags, say) may offer an `inner_profile` that answers the
-same question at another δ; then the inner one is searched.
+Over the draw of bags, the profile given the bags is searched, at the δ that it may have then.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from itertools import count
 
@@ -35,6 +34,7 @@ from labeldp.accounting.privacy_profile import (
     SearchMethod,
     SearchRange,
 )
+from labeldp.accounting.subsampling import SubsampledProfile, affordable_delta
 from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
@@ -51,7 +51,7 @@ def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
     share(delta=delta)
     if delta == 0.0:
         return profile.pure_epsilon()
-    profile, delta = _innermost(profile, delta)
+    profile, delta = _given_bags(profile, delta)
     if delta >= 1.0:
         return 0.0
     search = profile.epsilon_search(delta)
@@ -67,10 +67,10 @@ def calibrate(
 
     The parameter's value in `profile` is not used. A number of bags is 0 if not even one passes;
     any other answer that does not exist is a `PlanError`. With certified=False the answer rests on
-    `quick_delta`: for choices of utility only, never for a claim.
+    the quick δ: for choices of utility only, never for a claim.
     """
     in_range(0.0, 1.0, delta=delta)
-    profile, delta = _innermost(profile, delta, name)
+    profile, delta = _given_bags(profile, delta)
     search = profile.parameter_search(name, epsilon, delta)
     if not isinstance(search, SearchRange):
         return search
@@ -86,15 +86,11 @@ def calibrate(
     return answer
 
 
-def _innermost(
-    profile: PrivacyProfile, delta: float, name: str = ""
-) -> tuple[PrivacyProfile, float]:
-    """Return the innermost profile (with the parameter `name`, if given) and its δ."""
-    while name not in (field.name for field in fields(profile)):  # type: ignore[arg-type]
-        inner, inner_delta = profile.inner_profile(delta)
-        if inner is profile:
-            break
-        profile, delta = inner, inner_delta
+def _given_bags(profile: PrivacyProfile, delta: float) -> tuple[PrivacyProfile, float]:
+    """Return the profile given the bags, and the δ that it may have."""
+    while isinstance(profile, SubsampledProfile):
+        delta = affordable_delta(delta, profile.chance)
+        profile = profile.curve
     return profile, delta
 
 
@@ -115,9 +111,13 @@ class _Test:
         return profile.delta(epsilon).upper <= self.delta
 
     def quick_delta(self, value: float) -> Bounds:
-        """Return bounds that refuse no value that `passes`, since quick_delta ≤ delta."""
+        """Return δ by the ends of the family of neighbours, say: never above the certified one."""
         profile, epsilon = self.at(value)
-        return profile.quick_delta(epsilon)
+        return profile.delta(epsilon, certified=False)
+
+    def may_pass(self, value: float) -> bool:
+        """Whether the quick δ is at most `delta`: whatever `passes` may pass."""
+        return self.quick_delta(value).upper <= self.delta
 
     def log_excess(self, coordinate: float) -> float:
         """Return log(quick δ / `delta`), which root finding brings to 0."""
@@ -133,34 +133,16 @@ class _Test:
 
 def _best_real(test: _Test) -> float:
     """Return the best real number that passes, by the method of the search; inf if none does."""
-    search = test.search
-    low, high, root = search.low, search.high, search.start
-    tolerance = _ROOT_TOLERANCE if test.certified else _ROUGH_TOLERANCE
+    search, root = test.search, test.search.start
     if search.method is SearchMethod.SHARP:
         return _sharp(test)
-    if search.method is SearchMethod.HALVING:
-        if not test.passes(high):
-            return math.inf
-        if not test.passes(high * (1.0 - 1e-12)):  # an end that is the answer stays a round number
-            return high
-        while high - low > 1e-9 * high:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if test.passes(middle) else (middle, high)
-        return high
     if search.method is SearchMethod.NEAR:
-        root = _root(test.log_excess, low, high, root, tolerance)
-        if root == high and test.log_excess(root) > 0.0:
+        tolerance = _ROOT_TOLERANCE if test.certified else _ROUGH_TOLERANCE
+        root = _root(test.log_excess, search.low, search.high, root, tolerance)
+        if root == search.high and test.log_excess(root) > 0.0:
             return math.inf
-    elif search.method is SearchMethod.DOUBLING:
-        if test.log_excess(low) <= 0.0:
-            return search.value(low)
-        while test.log_excess(root) > 0.0:
-            low, root = root, 2.0 * root
-            if root > high:
-                return math.inf
-        root = _root(test.log_excess, low, root, root, tolerance)
     # What was found by a quick δ, or the start itself (STEPS), need not pass yet.
-    return _smallest_real(test.passes, search.value(root), search.value(high))
+    return _smallest_real(test.passes, search.value(root), search.value(search.high))
 
 
 def _sharp(test: _Test) -> float:
@@ -189,51 +171,37 @@ def _sharp(test: _Test) -> float:
 def _best_integer(test: _Test) -> float:
     """Return the value of the best whole number that passes; 0 or inf if none does.
 
-    Quick δ never refuses what passes, so it leaves a number from which the certified δ goes on.
+    What holds up to some n and not beyond is that n passes, if δ increases, else that it fails.
+    The quick δ refuses nothing that passes: certified, fewer do.
     """
-    search = test.search
-
-    def may_pass(value: float) -> bool:
-        return test.quick_delta(value).upper <= test.delta
-
+    search, value = test.search, test.search.value
+    low, high, guess = round(search.low), round(search.high), round(search.start)
     if search.increasing:
-        cap, start = round(search.value(search.high)), search.value(search.start)
-        if search.method is SearchMethod.NEAR:
-            if not may_pass(1):
-                return 0
-            ends = search.low, search.high, search.start
-            start = search.value(_root(lambda place: -test.log_excess(place), *ends))
-        most = _largest_integer(may_pass, round(start), cap)
-        return _largest_integer(test.passes, most, most)
-    low, high = round(search.low), round(search.high)
-    size = high - low + 1
-    # The first that passes is the one after the last that fails: the n-th number is low + n − 1.
-    failing = _largest_integer(
-        lambda n: not may_pass(search.value(low + n - 1)), round(search.start) - low, size
-    )
-    if failing < size:
-        failing = _largest_integer(
-            lambda n: n <= failing or not test.passes(search.value(low + n - 1)), failing + 1, size
-        )
-    return math.inf if failing == size else search.value(low + failing)
+        ends = math.log(low), math.log(high), math.log(guess)
+        guess = round(math.exp(_root(lambda log: -test.log_excess(math.exp(log)), *ends)))
+        last = _last(lambda n: test.may_pass(value(n)), guess, low - 1, high)
+        return value(_last(lambda n: test.passes(value(n)), last, low - 1, last))
+    last = _last(lambda n: not test.may_pass(value(n)), guess - 1, low - 1, high)
+    last = _last(lambda n: not test.passes(value(n)), last + 1, last, high)
+    return math.inf if last == high else value(last + 1)
 
 
-def _largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
-    """Return the largest n in [0, cap] that passes, if all smaller ones pass too.
+def _last(holds: Callable[[int], bool], guess: int, low: int, high: int) -> int:
+    """Return the last n from `low` to `high` that holds, if all before do too; `low` if none does.
 
-    0 passes by convention. The bracket is found by steps that double away from `guess`.
+    The bracket is found by steps that double away from `guess`.
     """
-    low, high, step = 0, cap + 1, 1
-    n = min(max(guess, 1), cap)
-    while low < n < high:
-        if passes(n):
+    end, step = high + 1, 1
+    n = min(max(guess, low + 1), high)
+    while low < n < end:
+        if holds(n):
             low, n = n, n + step
         else:
-            high, n = n, n - step
+            end, n = n, n - step
         step *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if passes(middle) else (low, middle)
+    while end - low > 1:
+        middle = (low + end) // 2
+        low, end = (middle, end) if holds(middle) else (low, middle)
     return low
 
 

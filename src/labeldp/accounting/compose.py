@@ -37,6 +37,7 @@ from labeldp.accounting.privacy_profile import (
     PrivacyProfile,
     round_up,
 )
+from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError
 
 Reals = npt.NDArray[np.float64]
@@ -51,7 +52,7 @@ _ROUNDING = 1e-12  # of sums of a few losses
 
 def compose(curves: Iterable[PrivacyProfile]) -> PrivacyProfile:
     """Return the profile of all of them together."""
-    parts = [part for curve in curves for part in curve.parts()]
+    parts = [part for curve in curves for part in _parts(curve)]
     if not parts:
         raise InputError("there is nothing to compose: give at least one privacy profile")
     if len(parts) == 1:
@@ -74,22 +75,13 @@ class ComposedProfile(PrivacyProfile):
 
     curves: tuple[PrivacyProfile, ...]
 
-    def delta(self, epsilon: float) -> Bounds:
-        return self._total(epsilon, certified=True)
-
-    def quick_delta(self, epsilon: float) -> Bounds:
-        return self._total(epsilon, certified=False)
-
     def group(self, size: int) -> PrivacyProfile:
         return compose(curve.group(size) for curve in self.curves)
-
-    def parts(self) -> tuple[PrivacyProfile, ...]:
-        return self.curves
 
     def pure_epsilon(self) -> float:
         return sum(curve.pure_epsilon() for curve in self.curves) * (1.0 + _ROUNDING)
 
-    def _total(self, epsilon: float, *, certified: bool) -> Bounds:
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
         """Return the mean over all sets of releases whose bags hold the label.
 
         Of equal releases only the number of those that hold the label matters. Inclusion
@@ -98,19 +90,15 @@ class ComposedProfile(PrivacyProfile):
         """
         sets: list[tuple[float, tuple[PrivacyProfile, ...]]] = [(1.0, ())]
         for curve, times in Counter(self.curves).items():
-            draw = curve.subsampling()
-            if draw is None or len(sets) * (times + 1) > _SETS:
+            if not isinstance(curve, SubsampledProfile) or len(sets) * (times + 1) > _SETS:
                 sets = [(chance, laws + (curve,) * times) for chance, laws in sets]
                 continue
-            share, given = draw
-            counts = range(times + 1)
+            share, given, counts = curve.chance, _parts(curve.curve), range(times + 1)
             binomial = [
                 math.comb(times, k) * share**k * (1.0 - share) ** (times - k) for k in counts
             ]
             sets = [
-                (chance * binomial[k], laws + given.parts() * k)
-                for chance, laws in sets
-                for k in counts
+                (chance * binomial[k], laws + given * k) for chance, laws in sets for k in counts
             ]
         sets = [(chance, laws) for chance, laws in sets if chance > 0.0]
         found = [(_given(laws, epsilon, certified), chance) for chance, laws in sets]
@@ -122,6 +110,11 @@ class ComposedProfile(PrivacyProfile):
         )
         upper = min(1.0, upper * (1.0 + _ROUNDING))
         return Bounds(min(lower * (1.0 - _ROUNDING), upper), min(estimate, upper), upper)
+
+
+def _parts(curve: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
+    """Return the profiles that were composed into this one."""
+    return curve.curves if isinstance(curve, ComposedProfile) else (curve,)
 
 
 def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) -> Bounds:
@@ -145,7 +138,7 @@ def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) ->
 
     @cache
     def at(law: PrivacyProfile, share: float) -> Bounds:
-        return law.delta(share * epsilon) if certified else law.quick_delta(share * epsilon)
+        return law.delta(share * epsilon, certified=certified)
 
     if len(parts) == 1:
         return at(parts[0], 1.0)
@@ -166,13 +159,7 @@ class _ProductProfile(PrivacyProfile):
 
     loss: LossFactors
 
-    def delta(self, epsilon: float) -> Bounds:
-        return self._delta(epsilon, certified=True)
-
-    def quick_delta(self, epsilon: float) -> Bounds:
-        return self._delta(epsilon, certified=False)
-
-    def _delta(self, epsilon: float, *, certified: bool) -> Bounds:
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
         loss, families = self.loss, _merge(self.loss.families)
         most = _FEW_POINTS[min(len(families), len(_FEW_POINTS) - 1)]
         points = _sum(loss.atoms, most)
@@ -186,9 +173,8 @@ class _ProductProfile(PrivacyProfile):
             upper = min(1.0, total * (1.0 + _MARGIN) + (LEAST_CLAIM if loss.mu else 0.0))
             bounds = Bounds(total * (1.0 - _MARGIN), min(total, upper), upper)
         bounds = bounds.plus(loss.slack)
-        # points that dominate the loss, or were made fewer, give no lower bound
-        exact = loss.exact and math.prod(map(len, loss.atoms)) <= most
-        return bounds if exact else Bounds(0.0, bounds.estimate, bounds.upper)
+        # points that dominate the loss give no lower bound
+        return Bounds(0.0, bounds.estimate, bounds.upper) if loss.atoms else bounds
 
 
 def _sum(losses: tuple[DiscreteLoss, ...], most: int) -> DiscreteLoss:

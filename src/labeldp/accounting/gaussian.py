@@ -15,7 +15,6 @@ from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.privacy_profile import (
     LEAST_CLAIM,
     MOST_EPSILON,
-    NO_GUARANTEE,
     Bounds,
     LossFactors,
     PrivacyProfile,
@@ -65,19 +64,14 @@ def upper(epsilon: float, mu: float) -> float:
 
 @dataclass(frozen=True)
 class GaussianProfile(PrivacyProfile):
-    """Numbers of sensitivity μ published with noise N(0, 1).
-
-    k labels move them by at most k·μ. μ = inf means no noise: no guarantee.
-    """
+    """Numbers of sensitivity μ published with noise N(0, 1); k labels move them by at most k·μ."""
 
     mu: float
 
     def __post_init__(self) -> None:
-        at_least(0.0, mu=min(self.mu, MOST_MU))
+        at_least(0.0, mu=self.mu)
 
-    def delta(self, epsilon: float) -> Bounds:
-        if not self.mu < math.inf:
-            return NO_GUARANTEE
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
         value, above = delta(epsilon, self.mu), upper(epsilon, self.mu)
         return Bounds(min(above, value * (1.0 - _MARGIN)), min(above, value), above)
 
@@ -85,12 +79,10 @@ class GaussianProfile(PrivacyProfile):
         at_least(1, size=size)
         return GaussianProfile(size * self.mu)
 
-    def factors(self) -> LossFactors | None:
-        return LossFactors(mu=self.mu) if self.mu < math.inf else None
+    def factors(self) -> LossFactors:
+        return LossFactors(mu=self.mu)
 
-    def epsilon_search(self, delta: float) -> SearchRange | float:  # noqa: ARG002
-        if not self.mu < math.inf:
-            return math.inf
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
         return SearchRange(0.0, MOST_EPSILON, 0.0, method=SearchMethod.SHARP)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:

@@ -2,7 +2,8 @@
 
 A `PrivacyProfile` gives certified bounds of δ(ε). Inverse questions (ε at δ, most bags, least
 noise, smallest bag) are answered in `calibrate`; a profile only says where to search
-(`epsilon_search`, `parameter_search`). Only `Bounds.upper` may reach a certificate.
+(`epsilon_search`, `parameter_search`). Only `Bounds.upper` may reach a certificate, and only that
+of `delta` with certified=True.
 """
 
 from __future__ import annotations
@@ -62,15 +63,11 @@ class SearchMethod(Enum):
     """How `calibrate` searches for a value."""
 
     NEAR = auto()
-    """Find the root of `quick_delta` from `start`, then step until the certified δ passes."""
+    """Find the root of the quick δ from `start`, then step until the certified δ passes."""
     SHARP = auto()
     """δ is closed form: find its root between the ends to the last digits."""
-    DOUBLING = auto()
-    """δ is slow to compute far out: double `start` until the root is bracketed."""
     STEPS = auto()
     """Use the certified δ from the beginning: growing steps from `start`, then bisection."""
-    HALVING = auto()
-    """Bisect the ratio of the ends by the certified δ."""
 
 
 @dataclass(frozen=True)
@@ -103,16 +100,14 @@ DiscreteLoss = tuple[tuple[float, float], ...]
 class LossFactors:
     """A privacy loss as a sum of independent parts, by which profiles compose.
 
-    families: sketches. mu: all Gaussian parts together. atoms: bounded losses. slack: a failure
-    probability that is added to δ. exact: False if the atoms dominate the loss instead of being
-    its law; then there is no lower bound.
+    families: sketches. mu: all Gaussian parts together. atoms: laws that dominate bounded losses,
+    so that there is no lower bound with them. slack: a failure probability that is added to δ.
     """
 
     families: tuple[NeighborFamily, ...] = ()
     mu: float = 0.0
     atoms: tuple[DiscreteLoss, ...] = ()
     slack: float = 0.0
-    exact: bool = True
 
     def times(self, other: LossFactors) -> LossFactors:
         """Return the factors of both losses together."""
@@ -121,7 +116,6 @@ class LossFactors:
             math.hypot(self.mu, other.mu),
             self.atoms + other.atoms,
             self.slack + other.slack,
-            self.exact and other.exact,
         )
 
 
@@ -129,12 +123,12 @@ class PrivacyProfile(ABC):
     """δ(ε) of a release when one label changes, unless a subclass says otherwise."""
 
     @abstractmethod
-    def delta(self, epsilon: float) -> Bounds:
-        """Return certified bounds of δ(ε)."""
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
+        """Return certified bounds of δ(ε).
 
-    def quick_delta(self, epsilon: float) -> Bounds:
-        """Return bounds whose upper end is never above that of `delta`, faster to compute."""
-        return self.delta(epsilon)
+        With certified=False they may be faster to compute, and the upper end is never above the
+        certified one: for searches and choices of utility, never for a claim.
+        """
 
     def group(self, size: int) -> PrivacyProfile:
         """Return the profile for `size` labels changed at once.
@@ -153,18 +147,6 @@ class PrivacyProfile(ABC):
     def factors(self) -> LossFactors | None:
         """Return the loss as independent parts; None if it has no such form."""
         return None
-
-    def subsampling(self) -> tuple[float, PrivacyProfile] | None:
-        """Return the probability of being in a bag and the profile given that; None: no bags."""
-        return None
-
-    def parts(self) -> tuple[PrivacyProfile, ...]:
-        """Return the profiles that were composed into this one."""
-        return (self,)
-
-    def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
-        """Return a simpler profile and the δ at which it answers the same inverse question."""
-        return self, delta
 
     def pure_epsilon(self) -> float:
         """Return an ε from which on δ is exactly 0; inf if there is none."""
@@ -197,9 +179,9 @@ class GroupPrivacy(PrivacyProfile):
     def __post_init__(self) -> None:
         at_least(1, size=self.size)
 
-    def delta(self, epsilon: float) -> Bounds:
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
         step = epsilon / self.size
-        single = self.curve.step(self.size).delta(step)
+        single = self.curve.step(self.size).delta(step, certified=certified)
         upper = group_delta(step, single.upper, self.size)
         if single is NO_GUARANTEE or math.isinf(upper):
             return NO_GUARANTEE
@@ -220,7 +202,7 @@ class GroupPrivacy(PrivacyProfile):
 class NonPrivate(PrivacyProfile):
     """No guarantee: δ = 1 at every ε."""
 
-    def delta(self, epsilon: float) -> Bounds:  # noqa: ARG002
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
         return NO_GUARANTEE
 
     def group(self, size: int) -> PrivacyProfile:  # noqa: ARG002

@@ -1,8 +1,8 @@
-"""Profiles of bounded losses: pure ε-DP, Laplace noise, radial noise (theory §9, §11, §13).
+"""Profiles of bounded losses: Laplace noise, radial noise (theory §9, §11, §13, §16).
 
-The losses of all three lie within ±ε₀, so δ = 0 from ε₀ on. `atoms` is the law of the loss in
-points, by which profiles compose: exact for the two-point law; otherwise cells of the loss stand
-at their upper ends, so that what is composed with them is an upper bound.
+Their losses lie within ±ε₀, so δ = 0 from ε₀ on. `atoms` is a law in points, by which profiles
+compose: cells of the loss stand at their upper ends, so that δ of what is composed with them is an
+upper bound.
 
 Radial noise has the density ∝ e^{−‖x‖} in d dimensions; in one it is Laplace noise. It is
 χ_{d+1}·N(0, I) (see `sample_rounded_radial`). A coordinate in any direction is χ_{d+1}·N(0, 1), of
@@ -16,7 +16,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,33 +49,29 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class BoundedLossProfile(PrivacyProfile):
-    """A privacy loss within ±`epsilon` (for noise: sensitivity over scale).
+    """A privacy loss within ±`epsilon`: the sensitivity over the scale of the noise.
 
-    k labels move the numbers by at most k times as much. Below −ε₀ exchanging P and Q gives
-    δ(−ε) = 1 − e^{−ε}(1 − δ(ε)), which is 1 − e^ε.
+    k labels move the numbers by at most k times as much.
     """
 
     epsilon: float
-    exact: ClassVar[bool] = False
-    """Whether `atoms` are the law of the loss itself, not one that dominates it."""
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
 
-    @abstractmethod
-    def atoms(self) -> DiscreteLoss:
-        """Return the law of the loss as points with probabilities."""
-
-    def delta(self, epsilon: float) -> Bounds:
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
+        at_least(0.0, epsilon=epsilon)
         if epsilon >= self.epsilon:
             return Bounds(0.0, 0.0, 0.0)
-        value = -math.expm1(epsilon) if epsilon < -self.epsilon else self._delta_within(epsilon)
-        lower, upper = value * (1.0 - _CLOSED_FORM_MARGIN), value * (1.0 + _CLOSED_FORM_MARGIN)
-        return Bounds(lower, value, min(1.0, upper))
+        return self._delta_within(epsilon)
 
-    def _delta_within(self, epsilon: float) -> float:
-        """Return δ for |ε| ≤ ε₀, where it is closed form; else `delta` is overridden."""
-        raise NotImplementedError
+    @abstractmethod
+    def _delta_within(self, epsilon: float) -> Bounds:
+        """Return δ for 0 ≤ ε < ε₀."""
+
+    @abstractmethod
+    def atoms(self) -> DiscreteLoss:
+        """Return points with probabilities, whose law dominates the loss."""
 
     def group(self, size: int) -> Self:
         at_least(1, size=size)
@@ -88,33 +84,17 @@ class BoundedLossProfile(PrivacyProfile):
         return SearchRange(0.0, self.epsilon, 0.0, method=SearchMethod.SHARP)
 
     def factors(self) -> LossFactors:
-        return LossFactors(atoms=(self.atoms(),), exact=self.exact)
-
-
-@dataclass(frozen=True)
-class PureProfile(BoundedLossProfile):
-    """Any release that is ε₀-DP with δ = 0; the two-point law is the worst of them.
-
-    L = ±ε₀ with P(L = ε₀) = 1/(1 + e^{−ε₀}), so δ(ε) = (e^{ε₀} − e^ε)/(1 + e^{ε₀}) for |ε| ≤ ε₀.
-    """
-
-    exact = True
-
-    def _delta_within(self, epsilon: float) -> float:
-        # numerator and denominator divided by e^{ε₀}, which may overflow
-        return -math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon))
-
-    def atoms(self) -> DiscreteLoss:
-        rare = math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
-        return (self.epsilon, 1.0 - rare), (-self.epsilon, rare)
+        return LossFactors(atoms=(self.atoms(),))
 
 
 @dataclass(frozen=True)
 class LaplaceProfile(BoundedLossProfile):
     """Laplace noise of scale Δ/ε₀ on one number: δ(ε) = 1 − e^{(ε−ε₀)/2} for |ε| ≤ ε₀."""
 
-    def _delta_within(self, epsilon: float) -> float:
-        return -math.expm1(0.5 * (epsilon - self.epsilon))
+    def _delta_within(self, epsilon: float) -> Bounds:
+        value = -math.expm1(0.5 * (epsilon - self.epsilon))
+        lower, upper = value * (1.0 - _CLOSED_FORM_MARGIN), value * (1.0 + _CLOSED_FORM_MARGIN)
+        return Bounds(lower, value, min(1.0, upper))
 
     def atoms(self) -> DiscreteLoss:
         """½ at ε₀; P(L ≤ l) = ½e^{−(ε₀−l)/2} between the ends; ½e^{−ε₀} at −ε₀."""
@@ -145,13 +125,7 @@ class RadialProfile(BoundedLossProfile):
         super().__post_init__()
         at_least(2, dimensions=self.dimensions)
 
-    def delta(self, epsilon: float) -> Bounds:
-        if epsilon >= self.epsilon:
-            return Bounds(0.0, 0.0, 0.0)
-        if epsilon < 0.0:  # exchange P and Q
-            other, kept, rest = self.delta(-epsilon), math.exp(epsilon), -math.expm1(epsilon)
-            upper = min(1.0, rest + kept * other.upper)
-            return Bounds(rest + kept * other.lower, rest + kept * other.estimate, upper)
+    def _delta_within(self, epsilon: float) -> Bounds:
         value = self._above(epsilon) / self._whole()
         return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + LEAST_CLAIM))
 

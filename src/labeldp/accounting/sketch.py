@@ -1,8 +1,8 @@
 """Profiles of aggregates with secret Gaussian weights (theory §3, §4, §6).
 
 `SketchProfile` is wtd-FLAg: m aggregates of a table whose residual sum of squares is at least
-`floor`. `DisjointBagsProfile` is sampled-wtd-FLAg given its bags: one aggregate from each of many
-disjoint bags. One label touches one bag, so it is a `SketchProfile` with bags = 1 and these bounds,
+`floor`. sampled-wtd-FLAg given its bags is a `SketchProfile` with bags = 1, disjoint = True and
+these bounds,
 
     rows           k, the size of a bag (not of the table)
     features       the largest rank of a bag's features
@@ -161,14 +161,11 @@ class DatasetBounds:
         at_least(0.0, inflation=self.inflation)
         if (leverage := self.max_leverage) is not None:
             at_least(0.0, max_leverage=leverage)
-            if leverage > 1.0:
+            # leverages are at most 1, and features/rows on average
+            if leverage > 1.0 or (self.features or 0) > leverage * self.rows * (1.0 + 1e-9):
                 raise InputError(
-                    f"`max_leverage` must be at most 1, as every leverage is, not {leverage}"
-                )
-            if (self.features or 0) > leverage * self.rows * (1.0 + 1e-9):
-                raise InputError(
-                    f"`max_leverage` {leverage} is below features/rows, the average "
-                    "leverage; recompute it from the features"
+                    f"`max_leverage` must lie between features/rows and 1, not {leverage}; "
+                    "recompute it from the features"
                 )
 
     @property
@@ -181,30 +178,14 @@ class DatasetBounds:
         """B of theory §3e: the largest distance of a label from a constant in the column space."""
         return 0.5 * self.width if self.centred else max(map(abs, self.label_range))
 
-    def family(self, bags: float, floor: float, labels: int = 1) -> NeighborFamily:
-        """Return all neighbours within these bounds if σ² ≥ `floor` and `labels` labels change.
-
-        A change of k labels is t·e with e a unit vector on k rows and |t| ≤ √k·Δ. Theory 3b
-        holds for any unit vector, with h = eᵀHe ≤ k·h_max and |rᵀe| ≤ √k·max|r_i|.
-        """
-        positive(bags=bags, floor=floor)
-        at_least(1, labels=labels)
-        root = math.sqrt(labels)
-        # δ grows with τ, the leverage and the cosine: rounding each up is safe (theory §3c)
-        tau = root * self.width / math.sqrt(floor) * (1.0 + 1e-15)
-        if self.max_leverage is None or labels * self.max_leverage >= 1.0:
-            return NeighborFamily(bags, tau, inflation=self.inflation)
-        cosine = root * residual_cosine(self.rows, self.radius, self.max_leverage, floor)
-        leverage = labels * self.max_leverage
-        return NeighborFamily(bags, tau, leverage, min(1.0, cosine), self.inflation)
-
 
 @dataclass(frozen=True)
 class SketchProfile(PrivacyProfile):
     """`bags` aggregates of all rows, the residual sum of squares being at least `floor`.
 
     mu, slack: what a measured floor costs. labels: how many change at once; σ then moves by up to
-    √labels·Δ, and so does what the measurement sees.
+    √labels·Δ, and so does what the measurement sees. disjoint: this is one of many disjoint bags,
+    with one aggregate from each: one label touches one bag, several may lie in several.
     """
 
     facts: DatasetBounds
@@ -213,27 +194,39 @@ class SketchProfile(PrivacyProfile):
     mu: float = 0.0
     slack: float = 0.0
     labels: int = 1
+    disjoint: bool = False
 
     def __post_init__(self) -> None:
         positive(bags=self.bags, floor=self.floor)
+        at_least(1, labels=self.labels)
 
     @property
     def family(self) -> NeighborFamily:
-        return self.facts.family(self.bags, self.floor, self.labels)
+        """All neighbours that the facts and the floor allow.
+
+        A change of k labels is t·e with e a unit vector on k rows and |t| ≤ √k·Δ. Theory 3b
+        holds for any unit vector, with h = eᵀHe ≤ k·h_max and |rᵀe| ≤ √k·max|r_i|.
+        """
+        facts, root = self.facts, math.sqrt(self.labels)
+        # δ grows with τ, the leverage and the cosine: rounding each up is safe (theory §3c)
+        tau = root * facts.width / math.sqrt(self.floor) * (1.0 + 1e-15)
+        if facts.max_leverage is None or self.labels * facts.max_leverage >= 1.0:
+            return NeighborFamily(self.bags, tau, inflation=facts.inflation)
+        cosine = root * residual_cosine(facts.rows, facts.radius, facts.max_leverage, self.floor)
+        leverage = self.labels * facts.max_leverage
+        return NeighborFamily(self.bags, tau, leverage, min(1.0, cosine), facts.inflation)
 
     @property
     def seen(self) -> float:
         """μ of the floor's measurement for this many labels."""
         return math.sqrt(self.labels) * self.mu
 
-    def delta(self, epsilon: float) -> Bounds:
-        return self.family.delta(epsilon, self.seen).plus(self.slack)
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
+        return self.family.delta(epsilon, self.seen, certified=certified).plus(self.slack)
 
-    def quick_delta(self, epsilon: float) -> Bounds:
-        return self.family.delta(epsilon, self.seen, certified=False).plus(self.slack)
-
-    def group(self, size: int) -> SketchProfile:
-        at_least(1, size=size)
+    def group(self, size: int) -> PrivacyProfile:
+        if self.disjoint and size > 1:
+            return DisjointBagsProfile(self, size)
         return replace(self, labels=size * self.labels)
 
     def factors(self) -> LossFactors:
@@ -245,9 +238,9 @@ class SketchProfile(PrivacyProfile):
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         scale = 2.0 * math.log(self.facts.width)
         if name == "bags":
-            most = math.log(MOST_BAGS)
-            start = min(max(0.0, math.log(self.floor) - scale - 3.0), most)
-            return SearchRange(0.0, most, start, math.exp, increasing=True, integer=True)
+            log_start = min(max(0.0, math.log(self.floor) - scale - 3.0), math.log(MOST_BAGS))
+            start = round(math.exp(log_start))
+            return SearchRange(1, MOST_BAGS, start, increasing=True, integer=True)
         if name != "floor":
             return super().parameter_search(name, epsilon, delta)
         # Even an infinite floor leaves the cost of its measurement.
@@ -267,50 +260,37 @@ class SketchProfile(PrivacyProfile):
 
 @dataclass(frozen=True)
 class DisjointBagsProfile(PrivacyProfile):
-    """One aggregate from each of many disjoint bags, each of which is `each`.
+    """`labels` labels that change at once, with one aggregate from each of many disjoint bags.
 
-    Labels that change at once may lie in one bag or in several. Bags are independent, so
-    p1 + p2 + … labels in several bags cost at most δ(p1; ε1) + δ(p2; ε2) + … with
-    ε1 + ε2 + … = ε, here in proportion to p. (Several bags can cost more than one: at small ε
-    they do.)
+    Bags are independent, so p1 + p2 + … labels in several bags cost at most
+    δ(p1; ε1) + δ(p2; ε2) + … with ε1 + ε2 + … = ε, here in proportion to p. (Several bags can cost
+    more than one: at small ε they do.) δ is that of the costliest partition of the labels into
+    bags, by dynamic programming. `lower` has all labels in one bag.
     """
 
     each: SketchProfile
-    labels: int = 1
+    labels: int
 
-    def delta(self, epsilon: float) -> Bounds:
-        return self._total(epsilon, SketchProfile.delta)
+    def __post_init__(self) -> None:
+        at_least(1, labels=self.labels)
 
-    def quick_delta(self, epsilon: float) -> Bounds:
-        return self._total(epsilon, SketchProfile.quick_delta)
-
-    def group(self, size: int) -> DisjointBagsProfile:
-        at_least(1, size=size)
-        return replace(self, labels=size * self.labels)
-
-    def factors(self) -> LossFactors | None:
-        return self.each.factors() if self.labels == 1 else None
-
-    def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
-        return (self.each if self.labels == 1 else self), delta
-
-    def _total(self, epsilon: float, law: Callable[[SketchProfile, float], Bounds]) -> Bounds:
-        """Return δ of the costliest partition of the labels into bags, by dynamic programming.
-
-        A partition's cost is a sum over its parts. `lower` has all labels in one bag.
-        """
-        if self.labels == 1:
-            return law(self.each, epsilon)
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
         bag = replace(self.each, slack=0.0)  # the measurement fails once, not once a bag
         sizes = range(1, min(self.labels, self.each.facts.rows) + 1)
-        parts = [law(bag.group(size), epsilon * size / self.labels) for size in sizes]
-        dearest = [0.0]
+        parts = [
+            replace(bag, labels=size).delta(epsilon * size / self.labels, certified=certified)
+            for size in sizes
+        ]
+        dearest = [0.0]  # of 0, 1, 2, … labels
         for labels in range(1, self.labels + 1):
             some = range(1, min(labels, len(parts)) + 1)
             dearest.append(max(round_up(parts[p - 1].upper + dearest[labels - p]) for p in some))
         upper = min(1.0, dearest[self.labels])
         lower = parts[-1].lower if len(parts) == self.labels else 0.0
         return Bounds(lower, upper, upper).plus(self.each.slack)
+
+    def group(self, size: int) -> DisjointBagsProfile:
+        return replace(self, labels=size * self.labels)
 
 
 @dataclass(frozen=True)
@@ -334,10 +314,6 @@ class BagOfSizeProfile(PrivacyProfile):
     def __post_init__(self) -> None:
         positive(residual_ms=self.residual_ms)
         if self.leverage_factor is not None:
-            if self.features is None:
-                raise InputError(
-                    "`leverage_factor` is a multiple of features per row of a bag: give `features`"
-                )
             at_least(1.0, leverage_factor=self.leverage_factor)
 
     @property
@@ -349,14 +325,8 @@ class BagOfSizeProfile(PrivacyProfile):
         facts = DatasetBounds(size, self.label_range, self.features, leverage, self.centred)
         return SketchProfile(facts, 1, self.residual_ms * size * (1.0 - 1e-15))
 
-    def delta(self, epsilon: float) -> Bounds:
-        return self.sketch.delta(epsilon)
-
-    def quick_delta(self, epsilon: float) -> Bounds:
-        return self.sketch.quick_delta(epsilon)
-
-    def group(self, size: int) -> PrivacyProfile:
-        return DisjointBagsProfile(self.sketch).group(size)
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
+        return self.sketch.delta(epsilon, certified=certified)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name != "bag_size":
@@ -411,7 +381,7 @@ def _paper(
         raise PlanError(
             "the paper's theorem does not price a measured floor; use a declared or added one"
         )
-    return Theorem1(facts.rows, facts.label_range, floor / facts.rows, bags, floor)
+    return Theorem1(facts.rows, facts.label_range, floor / facts.rows, bags)
 
 
 ACCOUNTANTS: dict[str, Callable[..., PrivacyProfile]] = {

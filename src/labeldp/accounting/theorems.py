@@ -53,6 +53,7 @@ _C0 = float(HANSON_WRIGHT)
 MOST_THEOREM2_EPSILON = 10
 """Theorem 2 holds for ε up to this number only."""
 MOST_THEOREM3_BAG_SIZE = 10**18
+_MOST_EPSILON = 1e9  # the theorems' ε may be absurd, but it is shown beside the exact one
 _LEAST_THEOREM1_FLOOR = 1e-6
 """Smallest floor / squared label width for Theorem 1; there is no largest."""
 _LEAST_THEOREM3_NOISE, _MOST_THEOREM3_NOISE = 1e-3, 1e9
@@ -77,17 +78,13 @@ def log_ratio(numerator: int, delta: float) -> Fraction:
 
 
 class Theorem(PrivacyProfile):
-    """A theorem of the paper: closed forms; a PlanError says why it promises nothing."""
+    """A theorem of the paper, solved for δ."""
 
     label_range: tuple[float, float]
 
     @abstractmethod
     def least_delta(self, epsilon: float) -> float:
-        """Return the smallest δ at ε > 0, rounded up; refuse if there is none below 1."""
-
-    @abstractmethod
-    def least_epsilon(self, delta: float) -> float:
-        """Return the smallest ε at δ, rounded up; refuse if there is none."""
+        """Return the smallest δ at ε > 0, rounded up; 1 or more where the theorem is silent."""
 
     @property
     def width(self) -> float:
@@ -100,41 +97,38 @@ class Theorem(PrivacyProfile):
         low, high = map(exact, self.label_range)
         return (high - low) ** 2 / 4
 
-    def delta(self, epsilon: float) -> Bounds:
-        if not epsilon > 0.0:
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
+        value = self.least_delta(epsilon) if epsilon > 0.0 else 1.0
+        if value >= 1.0:
             return NO_GUARANTEE
-        try:
-            value = self.least_delta(epsilon)
-        except PlanError:
-            return NO_GUARANTEE
+        value = max(value, LEAST_CLAIM)
         return Bounds(value, value, value)
 
-    def epsilon_search(self, delta: float) -> float:
-        try:
-            return self.least_epsilon(delta)
-        except PlanError:
-            return math.inf
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
+        return SearchRange(0.0, _MOST_EPSILON, 0.0, method=SearchMethod.SHARP)
 
     def left_of(self, promise: float, size: int) -> float:
         """Return what is left of a promised square when all but one of `size` labels have changed.
 
         Its root (a residual norm, a singular value) moves by at most Δ with every label.
         """
-        return max(0.0, math.sqrt(promise) - (size - 1) * self.width) ** 2
+        # 1e-15 is more than the rounding of both where they nearly cancel
+        moved = (size - 1) * self.width * (1.0 + 1e-15)
+        return max(0.0, math.sqrt(promise) - moved) ** 2
 
 
 @dataclass(frozen=True)
 class Theorem1(Theorem):
     """`bags` aggregates of `rows` rows under the promise opt ≥ `residual_ms`·rows.
 
-    floor: the sum of squares that was promised, where `residual_ms` follows from one.
+    With ℓ = ln(2/δ) and the ratio R = γn/B_Y² its conditions are R ≥ 16, ℓ ≤ c0·ε√R/20,
+    m ≤ εR/160 and ℓ ≤ c0·ε²R/(400m), each of which is solved for what is asked.
     """
 
     rows: int
     label_range: tuple[float, float]
     residual_ms: float
     bags: int = 1
-    floor: float | None = None
 
     def __post_init__(self) -> None:
         positive(rows=self.rows, residual_ms=self.residual_ms)
@@ -146,29 +140,13 @@ class Theorem1(Theorem):
         """γn/B_Y², the only number of the data that enters the theorem."""
         return exact(self.residual_ms) * self.rows / self.label_ss
 
-    def _check_rows(self, wanted: Fraction = _LEAST_RATIO) -> None:
-        """Refuse too few rows for γn/B_Y² to be what is wanted, and 16 in any case."""
-        ratio, most = self.ratio, max(_LEAST_RATIO, wanted)
-        if ratio < most:
-            needed = math.ceil(most * self.rows / ratio)
-            raise PlanError(f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}")
-
     def least_delta(self, epsilon: float) -> float:
-        positive(epsilon=epsilon)
-        self._check_rows(160 * self.bags / exact(epsilon))
-        ratio = float(self.ratio)
-        log = _C0 * min(epsilon * math.sqrt(ratio) / 20.0, epsilon**2 * ratio / (400.0 * self.bags))
-        delta = 2.0 * math.exp(-log * (1.0 - 1e-14)) * (1.0 + 1e-14)
-        if delta >= 1.0:
-            raise PlanError(f"Theorem 1 promises no delta below 1 for {self.bags} bags")
-        return max(delta, LEAST_CLAIM)
-
-    def least_epsilon(self, delta: float) -> float:
-        self._check_rows()
-        log, ratio = float(log_ratio(2, delta)), float(self.ratio)
-        by_rows = 20.0 * log / (_C0 * math.sqrt(ratio))
-        by_bags = max(160.0 * self.bags / ratio, math.sqrt(400.0 * self.bags * log / (_C0 * ratio)))
-        return max(by_rows, by_bags) * (1.0 + 1e-14)
+        ratio = self.ratio
+        if ratio < max(_LEAST_RATIO, 160 * self.bags / exact(epsilon)):
+            return 1.0
+        by_rows = epsilon * math.sqrt(ratio) / 20.0
+        log = _C0 * min(by_rows, epsilon**2 * float(ratio) / (400.0 * self.bags))
+        return 2.0 * math.exp(-log * (1.0 - 1e-14)) * (1.0 + 1e-14)
 
     def max_bags(self, epsilon: float, delta: float) -> int:
         """Return the most bags the theorem allows; refuse if it has too few rows for any.
@@ -176,14 +154,16 @@ class Theorem1(Theorem):
         Enough rows always allow a bag: then m ≥ ln(2/δ)/c0 > 4, or m ≥ ε/10 with ε > 12.
         """
         positive(epsilon=epsilon)
-        log, eps = log_ratio(2, delta), exact(epsilon)
-        self._check_rows(400 * (log / (HANSON_WRIGHT * eps)) ** 2)
+        log, eps, ratio = log_ratio(2, delta), exact(epsilon), self.ratio
+        wanted = max(_LEAST_RATIO, 400 * (log / (HANSON_WRIGHT * eps)) ** 2)
+        if ratio < wanted:
+            needed = math.ceil(wanted * self.rows / ratio)
+            raise PlanError(f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}")
         factor = min(Fraction(1), 2 * HANSON_WRIGHT * eps / (5 * log))
-        return math.floor(eps * self.ratio / 160 * factor)
+        return math.floor(eps * ratio / 160 * factor)
 
     def step(self, size: int) -> PrivacyProfile:
-        promised = self.residual_ms * self.rows if self.floor is None else self.floor
-        left = self.left_of(promised, size)
+        left = self.left_of(self.residual_ms * self.rows, size)
         return replace(self, residual_ms=left / self.rows) if left > 0.0 else NonPrivate()
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
@@ -199,7 +179,7 @@ class Theorem1(Theorem):
 
     def with_parameter(self, name: str, value: float) -> PrivacyProfile:
         if name == "floor":
-            return replace(self, residual_ms=value / self.rows, floor=value)
+            return replace(self, residual_ms=value / self.rows)
         return super().with_parameter(name, value)
 
 
@@ -247,52 +227,35 @@ class Theorem2(Theorem):
             rate = Fraction((1 - Decimal(2).ln().next_plus()).next_minus())
         return 2 * self.q * self.row_ss / rate
 
-    def _label_term(self, epsilon: float) -> Fraction:
-        """640B_Y²q/ε; refused above ε = 10, of which the theorem does not speak."""
-        positive(epsilon=epsilon)
-        term = 640 * self.q * self.label_ss / exact(epsilon)
-        if epsilon > MOST_THEOREM2_EPSILON:
-            most = MOST_THEOREM2_EPSILON
-            raise PlanError(f"Theorem 2 needs epsilon at most {most}, not {epsilon:g}")
-        return term
-
     def terms(self, epsilon: float, delta: float) -> list[Fraction]:
         """Return the four bag sizes of which the theorem asks the largest."""
         positive(epsilon=epsilon)
-        log = log_ratio(4, delta) / (HANSON_WRIGHT * exact(epsilon))
+        if epsilon > MOST_THEOREM2_EPSILON:
+            most = MOST_THEOREM2_EPSILON
+            raise PlanError(f"Theorem 2 needs epsilon at most {most}, not {epsilon:g}")
+        label_unit, eps = self.q * self.label_ss, exact(epsilon)
         return [
             Fraction(2),
             1 + self.unit * log_ratio(2 * self.features + 2, delta),
-            self._label_term(epsilon),
-            1600 * self.q * self.label_ss * log**2,
+            640 * label_unit / eps,
+            1600 * label_unit * (log_ratio(4, delta) / (HANSON_WRIGHT * eps)) ** 2,
         ]
 
-    def _too_small(self, wanted: str) -> PlanError:
-        return PlanError(f"bags have {self.bag_size:,} rows and Theorem 2 needs {wanted}")
-
     def least_delta(self, epsilon: float) -> float:
-        least = math.ceil(max(Fraction(2), self._label_term(epsilon)))
-        if self.bag_size < least:
-            raise self._too_small(f"at least {least:,} at epsilon {epsilon:g}")
+        try:
+            # δ is in the second and the fourth term only
+            two, _, third, _ = self.terms(epsilon, 0.5)
+        except PlanError:
+            return 1.0
+        if self.bag_size < max(two, third):
+            return 1.0
         share = float(self.q * self.label_ss) / self.bag_size
         by_labels = math.log(4.0) - _C0 * epsilon / (40.0 * math.sqrt(share))
         by_rows = math.log(2.0 * self.features + 2.0) - (self.bag_size - 1) / float(self.unit)
-        delta = math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
-        if delta >= 1.0:
-            raise self._too_small("more for any delta below 1")
-        return max(delta, LEAST_CLAIM)
+        return math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
 
-    def least_epsilon(self, delta: float) -> float:
-        # An ε ≤ 10 that the last term allows, the third allows too: 640B_Y²q/k ≤ 4c0²ε/ln²(4/δ).
-        two, spectral, *_ = self.terms(MOST_THEOREM2_EPSILON, delta)
-        least = math.ceil(max(two, spectral))
-        if self.bag_size < least:
-            raise self._too_small(f"at least {least:,} at any epsilon")
-        share = float(self.q * self.label_ss) / self.bag_size
-        epsilon = 40.0 * math.sqrt(share) * float(log_ratio(4, delta)) / _C0 * (1.0 + _ROUNDING)
-        if epsilon > MOST_THEOREM2_EPSILON:
-            raise self._too_small(f"more for any epsilon up to {MOST_THEOREM2_EPSILON}")
-        return epsilon
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
+        return SearchRange(0.0, MOST_THEOREM2_EPSILON, 0.0, method=SearchMethod.SHARP)
 
     def min_bag_size(self, epsilon: float, delta: float) -> int:
         """Return the smallest bag that the theorem allows; refuse if the table has no such bag."""
@@ -332,16 +295,9 @@ class Theorem3(Theorem):
 
     @property
     def kappa(self) -> float:
-        """4B_Y/(s√ρ·k^{1/4}), rounded up; refused above ½."""
+        """4B_Y/(s√ρ·k^{1/4}), rounded up; the theorem asks for at most ½."""
         root = math.sqrt(self.noisy_fraction) * math.sqrt(math.sqrt(self.bag_size))
-        kappa = 2.0 * self.width / (self.noise_std * root) * (1.0 + _ROUNDING)
-        if kappa > 0.5:
-            wanted = math.ceil(self.bag_size * (2.0 * kappa) ** 4)
-            raise PlanError(
-                f"bags have {self.bag_size:,} rows and Theorem 3 needs at least {wanted:,} "
-                "for its kappa ≤ 1/2"
-            )
-        return kappa
+        return 2.0 * self.width / (self.noise_std * root) * (1.0 + _ROUNDING)
 
     @property
     def rare(self) -> float:
@@ -352,28 +308,13 @@ class Theorem3(Theorem):
         large = k * math.sqrt(2.0 / math.pi) * math.exp(-0.5 * math.sqrt(k))
         return self.bags * (little + few + large) * (1.0 + _ROUNDING)
 
-    def _nothing_below(self, delta: float) -> PlanError:
-        promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"
-        return PlanError(f"{promised} no delta below {delta:g}")
-
     def least_delta(self, epsilon: float) -> float:
-        positive(epsilon=epsilon)
         kappa = self.kappa
+        if kappa > 0.5:
+            return 1.0
         root = math.sqrt(_LINEAR**2 + 8.0 * max(0.0, epsilon / kappa - kappa))
         first = 2.0 * math.exp(-(((root - _LINEAR) / 4.0) ** 2) * (1.0 - _ROUNDING))
-        delta = (first + self.rare) * (1.0 + _ROUNDING)
-        if delta >= 1.0:
-            raise self._nothing_below(1)
-        return max(delta, LEAST_CLAIM)
-
-    def least_epsilon(self, delta: float) -> float:
-        in_range(0.0, 1.0, delta=delta)
-        kappa, first = self.kappa, delta - self.rare * (1.0 + _ROUNDING)
-        if first <= 0.0:
-            raise self._nothing_below(delta)
-        log = math.log(2.0 / first) + _ROUNDING
-        epsilon = kappa * (kappa + _LINEAR * math.sqrt(log) + 2.0 * log)
-        return epsilon * (1.0 + _ROUNDING)
+        return (first + self.rare) * (1.0 + _ROUNDING)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""

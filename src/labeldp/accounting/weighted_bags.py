@@ -43,7 +43,7 @@ import numpy.typing as npt
 from scipy import special
 
 from labeldp.accounting import gaussian
-from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchMethod, SearchRange
+from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchRange
 from labeldp.accounting.theorems import exact
 from labeldp.errors import InputError, at_least, ordered, positive
 
@@ -52,7 +52,6 @@ Reals = npt.NDArray[np.float64]
 MOST_WEIGHTED_BAG_SIZE = 10**9
 _MOST_EPSILON = 1e5  # the integral is slow at large ε
 _MOST_LOG_NOISE = 30.0  # of noise deviation over label width
-_LEAST_NOISY_FRACTION = 1e-300
 _ROUNDING = 1e-12  # relative, of a sum of 1e9 squares and a root
 _DEVIATIONS, _EXTRA = 14.0, 60  # counts kept on either side of the mode: all but 1e-40
 _SCAN = np.linspace(-120.0, 120.0, 12_001)
@@ -108,7 +107,7 @@ class RandomWeightsProfile(PrivacyProfile):
     def _largest_bag(self) -> int:
         return min(self.rows or MOST_WEIGHTED_BAG_SIZE, MOST_WEIGHTED_BAG_SIZE)
 
-    def delta(self, epsilon: float) -> Bounds:
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
         at_least(0.0, epsilon=epsilon)
         return max(self.kinds(epsilon), key=lambda bounds: bounds.upper)
 
@@ -131,8 +130,13 @@ class RandomWeightsProfile(PrivacyProfile):
             deltas.append(mean_delta(scale, epsilon, counts, True))
         return deltas
 
-    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
-        return SearchRange(0.0, _MOST_EPSILON, 1.0, method=SearchMethod.DOUBLING)
+    def epsilon_search(self, delta: float) -> SearchRange | float:
+        low, high = 0.0, 1.0
+        while self.delta(high).upper > delta:  # from below: the integral is slow at large ε
+            low, high = high, 2.0 * high
+            if high > _MOST_EPSILON:
+                return math.inf
+        return SearchRange(low, high, high)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         rows, width, budget = self.rows, self.width, f"epsilon {epsilon}, delta {delta}"
@@ -156,18 +160,16 @@ class RandomWeightsProfile(PrivacyProfile):
                 error_message=f"with probability {{least}} a bag of {self.bag_size:,} rows holds "
                 "no noisy row, whatever the noise; make bags larger or more rows noisy",
             )
-        if name != "noisy_fraction":
+        if name != "noisy_fraction" or rows is None:
             return super().parameter_search(name, epsilon, delta)
-        hopeless = (
-            f"bags of {self.bag_size:,} rows are not private at {budget} even if every row is "
-            "noisy; make bags larger or add more noise"
-        )
-        if rows is None:
-            least = _LEAST_NOISY_FRACTION
-            return SearchRange(least, 1.0, 1.0, method=SearchMethod.HALVING, error_message=hopeless)
-        # with known rows ρ is searched by counts of rows
-        return SearchRange(
-            1, rows, 2, lambda count: fraction_of(count, rows), integer=True, error_message=hopeless
+        return SearchRange(  # ρ by the number of noisy rows
+            1,
+            rows,
+            2,
+            lambda count: fraction_of(count, rows),
+            integer=True,
+            error_message=f"bags of {self.bag_size:,} rows are not private at {budget} even if "
+            "every row is noisy; make bags larger or add more noise",
         )
 
 

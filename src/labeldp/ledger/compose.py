@@ -148,21 +148,20 @@ def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: 
     that drew the same bags are composed given these bags, and then over the draw.
     """
     profiles: list[PrivacyProfile] = []
-    by_seed: dict[str, list[tuple[float, PrivacyProfile]]] = {}
+    by_seed: dict[str, list[SubsampledProfile]] = {}
     for claim, size in zip(claims, group_sizes, strict=True):
         profile, draw = claim.privacy_profile, claim.to_json()["draw"]
         if claim.person is None and size > 1:
             profile = profile.group(size)
-        subsampling = profile.subsampling()
-        if subsampling is None or draw is None:
-            profiles.append(profile)
+        if isinstance(profile, SubsampledProfile) and draw is not None:
+            by_seed.setdefault(draw["seed"], []).append(profile)
         else:
-            by_seed.setdefault(draw["seed"], []).append(subsampling)
+            profiles.append(profile)
     for drawn in by_seed.values():
         # One seed draws the same bags; at other chances of a row, the sum of them bounds the
         # chance that the row is in any bag.
-        chance = min(1.0, math.fsum({chance for chance, _ in drawn}))
-        given_bags = compose_profiles(profile for _, profile in drawn)
+        chance = min(1.0, math.fsum({each.chance for each in drawn}))
+        given_bags = compose_profiles(each.curve for each in drawn)
         profiles.append(SubsampledProfile(given_bags, chance))
     columns = sorted({claim.person.column for claim in claims if claim.person is not None})
     unit = ONE_ROW

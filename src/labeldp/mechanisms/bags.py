@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
-from labeldp.accounting.theorems import Theorem
+from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability, most_bags
 from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.exact.stacked import bags_at_once
@@ -95,7 +94,7 @@ class Draw:
         """Return the guarantee, if `profile` is the guarantee given the bags."""
         if not self.over_draw:
             return profile
-        return SubsampledBagsProfile(profile, self.rows, self.bag_size, self.bags)
+        return SubsampledProfile(profile, self.chance)
 
     @cached_property
     def members(self) -> NDArray[np.int64]:
@@ -318,17 +317,10 @@ def account_bags(question: AccountQuestion, profile: PrivacyProfile) -> Document
             "delta": each.delta(epsilon).upper,
         }
 
-    over_draw = SubsampledBagsProfile(profile, rows, size, question.bags or 1)
-    most = calibrate(over_draw, "bags", epsilon, delta)
+    most = most_bags(profile, rows, size, epsilon, delta)
     answer: Document = {"conditional": costs(profile), "max_bags": most}
     if (chance := account_chance(question)) is not None:
-        answer["unconditional"] = {"chance": chance, **costs(over_draw)}
+        answer["unconditional"] = {"chance": chance, **costs(SubsampledProfile(profile, chance))}
     if answer["conditional"]["epsilon"] is None:
         answer["reason"] = f"no ε is enough for δ = {delta:g} when the row is in a bag"
-    if isinstance(profile, Theorem):
-        try:
-            profile.least_epsilon(delta)
-            profile.least_delta(epsilon)
-        except PlanError as problem:
-            answer["reason"] = str(problem)
     return answer

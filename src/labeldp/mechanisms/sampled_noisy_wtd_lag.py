@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.subsampling import SubsampledBagsProfile, SubsampledProfile
+from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability
 from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
@@ -395,7 +395,8 @@ class SampledNoisyWtdLag(Mechanism):
             else:
                 profile = RandomWeightsProfile(size, labels, fraction)
             if options.over_draw and accountant != "paper":
-                profile = SubsampledBagsProfile(profile, rows, size, bags_of(size))
+                chance = inclusion_probability(rows, bags_of(size), size)
+                profile = SubsampledProfile(profile, chance)
             if accountant == "exact":
                 return realised_std(size, fraction, width, calibrate(profile, "mu", *budget))
             try:

@@ -28,13 +28,12 @@ from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile
 from labeldp.accounting.sketch import (
     BagOfSizeProfile,
     DatasetBounds,
-    DisjointBagsProfile,
     FloorMode,
     SketchProfile,
     measurement_cost,
     spans_labels,
 )
-from labeldp.accounting.subsampling import SubsampledBagsProfile
+from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability
 from labeldp.accounting.theorems import Theorem2
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
@@ -122,8 +121,8 @@ class SampledWtdFlagClaim(floors.FloorClaim):
         if self.promise is not None:
             return self.promise
         cost = measurement_cost(self.measurement)
-        bags = DisjointBagsProfile(SketchProfile(self.usable_facts, 1, self.floor, *cost))
-        return self.draw.over(bags)
+        bag = SketchProfile(self.usable_facts, 1, self.floor, *cost, disjoint=True)
+        return self.draw.over(bag)
 
     @property
     def usable_facts(self) -> DatasetBounds:
@@ -206,7 +205,8 @@ def choose_bag_size(
         facts = replace(table, rows=size, max_leverage=leverage if usable else None)
         profile: PrivacyProfile = SketchProfile(facts, mu=mu, slack=slack)
         if options.over_draw:
-            profile = SubsampledBagsProfile(profile, table.rows, size, bags)
+            chance = inclusion_probability(table.rows, bags, size)
+            profile = SubsampledProfile(profile, chance)
         needed = calibrate(profile, "floor", floor.epsilon, floor.delta, certified=False)
         if not floor.mode.adds and floor.expected_lower_bound(size) < needed:
             return math.inf  # such bags are not private
