@@ -46,30 +46,29 @@ _BOOLEAN = "^(?:true|True|TRUE|false|False|FALSE)$"
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
 _CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
 # All signs beyond ASCII in the place of \pL, which takes milliseconds to compile for every batch.
-_UNIT = r"[A-Za-z\x{80}-\x{10FFFF}][A-Za-z/.\x{80}-\x{10FFFF}]{1,11}"
+_UNIT = r"[A-Za-z\x{80}-\x{10FFFF}][A-Za-z/.,\x{80}-\x{10FFFF}]{1,11}"
 _MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)"
-_PLAIN = {
-    ".": NUMBER,
-    ",": r"^[+-]?(?:(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d{1,3})?|[iI][nN][fF]|[iI]nfinity|INFINITY)$",
-}
-_UNPAIRED = r"^[^(]*\)|\([^)]*$|[(\-−].*[-−]|[-−].*\("
-"""A bracket without its other half, or two signs for minus."""
 _SPACES = " \u00a0\u2009\u202f"
-_BESIDE_DIGITS = rf"[0-9.,{_SPACES}'’()+−-]+"
+_GROUPED = rf"[1-9]\d{{0,2}}(?:(?:,\d{{3}})+|(?:[{_SPACES}]\d{{3}})+|(?:['’]\d{{3}})+)"
+_GROUPED_IN_INDIA = r"[1-9]\d?(?:,\d\d)+,\d{3}"
 
 
-def _number_pattern(decimal: str) -> str:
+def _number_pattern(grouped: str) -> str:
     """Numbers with groups of digits, currency or unit, footnote marks, and brackets for minus."""
-    point, other = (r"\.", ",") if decimal == "." else (",", r"\.")
-    groups = (other, f"[{_SPACES}]", "['’]")
-    grouped = "|".join(rf"[1-9]\d{{0,2}}(?:{sign}\d{{3}})+" for sign in groups)
-    if decimal == ".":
-        grouped += r"|[1-9]\d?(?:,\d\d)+,\d{3}"  # in India
-    body = rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)"
+    body = rf"(?:(?:{grouped}|\d+)(?:\.\d*)?|\.\d+)"
     return (
         rf"^\(?[-+−]?\s?(?:{_CURRENCY})?\s?[-−]?{body}\s?(?:%|{_CURRENCY}|{_UNIT})?"
         rf"\s?(?:{_MARK})?-?\)?$"
     )
+
+
+_IN_WORDS = {
+    ".": _number_pattern(f"{_GROUPED}|{_GROUPED_IN_INDIA}"),
+    ",": _number_pattern(_GROUPED),
+}
+_UNPAIRED = r"^[^(]*\)|\([^)]*$|[(\-−].*[-−]|[-−].*\("
+"""A bracket without its other half, or two signs for minus."""
+_BESIDE_DIGITS = rf"[0-9.,{_SPACES}'’()+−-]+"
 
 
 def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
@@ -77,20 +76,21 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
 
     The unit is a currency, % or a word in small letters without plural and dot; "" for none.
     """
-    plain = pc.match_substring_regex(texts, _PLAIN[decimal])
-    bare = pc.replace_substring(_only(texts, plain), decimal, ".")
-    values = bare.cast(pa.float64())
+    if decimal == ",":  # points and commas change places, by way of a sign that no text has
+        for sign, other in ((",", "\uffff"), (".", ","), ("\uffff", ".")):
+            texts = pc.replace_substring(texts, sign, other)
+    plain = pc.match_substring_regex(texts, NUMBER)
+    values = _only(texts, plain).cast(pa.float64())
     units = pc.if_else(plain, arrow_words([""], pa.string())[0], no_value(pa.string()))
     if pc.all(plain).as_py() is not False:
         return values, units
     # Regular expressions that replace are slow: only texts that have the pattern are changed.
-    others = pc.and_not(pc.match_substring_regex(texts, _number_pattern(decimal)), plain)
+    others = pc.and_not(pc.match_substring_regex(texts, _IN_WORDS[decimal]), plain)
     others = pc.fill_null(others, _FALSE)
     if not others.true_count:
         return values, units
     bare = pc.replace_substring_regex(texts.filter(others), rf"\s?(?:{_MARK})(-?\)?)$", r"\1")
-    digits = pc.replace_substring_regex(bare, rf"[^\d{decimal}]+", "")
-    digits = pc.replace_substring(digits, decimal, ".")
+    digits = pc.replace_substring_regex(bare, r"[^\d.]+", "")
     numbers = numpy_numbers(digits.cast(pa.float64()))
     negative = numpy_numbers(pc.match_substring_regex(bare, r"^\D*[(\-−]|-$"))
     signed = arrow_numbers(np.where(negative, -numbers, numbers))
