@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -82,16 +82,10 @@ class ClusterReader(TableReader):
         )
 
     def count_texts(
-        self,
-        names: Sequence[str],
-        date_format: str | None,
-        null_words: Sequence[str],
-        codes: Mapping[str, Sequence[str]],
+        self, names: Sequence[str], date_format: str | None
     ) -> tuple[int, dict[str, TextCounts]]:
         """Count the texts of every part where it is."""
-        parts = self.ask_parts(
-            names, lambda part: part.count_texts(names, date_format, null_words, codes)
-        )
+        parts = self.ask_parts(names, lambda part: part.count_texts(names, date_format))
         total, counts = 0, {name: TextCounts() for name in names}
         for rows, part in parts:
             total += rows

@@ -20,7 +20,7 @@ from labeldp.data.columns import check_breadth, is_number_type, is_text_type, va
 from labeldp.data.dates import digits_of, is_all_digits
 from labeldp.data.files import common_schema, reading_file
 from labeldp.data.options import TextOptions
-from labeldp.data.text_types import ColumnParser, TextCounts, infer_parsers, nulled, without_codes
+from labeldp.data.text_types import ColumnParser, TextCounts, infer_parsers
 
 _COUNT_ROWS = 1 << 16
 """Rows whose texts are counted at a time."""
@@ -145,9 +145,8 @@ class TableReader(ABC):
         rows, counts = self.rows, dict[str, TextCounts]()
         if to_count or self.delimited:
             check_breadth(len(to_count))
-            # Arrow itself reads words for missing as null in CSV files.
-            words = () if self.delimited and not self.on_cluster else nulls
-            rows, counts = self.count_texts(to_count, options.date_format, words, codes)
+            stored = replace(self, parsers=parsers)
+            rows, counts = stored.count_texts(to_count, options.date_format)
         inferred, decimal, notes = infer_parsers(counts, options, numeric, categorical)
         for name, parser in inferred.items():
             if parser.kind == "date" or not is_number_type(self.stored_schema.field(name).type):
@@ -158,23 +157,16 @@ class TableReader(ABC):
         return replace(self, parsers=parsers, rows=rows, decimal=decimal, notes=tuple(notes))
 
     def count_texts(
-        self,
-        names: Sequence[str],
-        date_format: str | None,
-        null_words: Sequence[str],
-        codes: Mapping[str, Sequence[str]],
+        self, names: Sequence[str], date_format: str | None
     ) -> tuple[int, dict[str, TextCounts]]:
         """Return the rows, and what the texts (or digits) of these columns look like."""
         rows, counts = 0, {name: TextCounts() for name in names}
         # The patterns are compiled for every batch, so few large ones are counted.
-        batches = self.batches(names, _COUNT_ROWS)
-        for batch in merge_small_batches(batches, _COUNT_ROWS):
+        for batch in merge_small_batches(self.batches(names, _COUNT_ROWS), _COUNT_ROWS):
             rows += batch.num_rows
             for name, count in counts.items():
-                column = without_codes(batch.column(name), codes.get(name, ()))
-                if is_number_type(column.type):
-                    column = digits_of(column)
-                count.add(nulled(column, null_words), date_format)
+                column = batch.column(name)
+                count.add(digits_of(column) if is_number_type(column.type) else column, date_format)
         return rows, counts
 
 
