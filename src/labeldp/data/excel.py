@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp.data.delimited import MOST_TITLES, DelimitedReader, count_titles
-from labeldp.data.files import reading_foreign
+from labeldp.data.files import reading_file
 from labeldp.data.labels import label_texts
 from labeldp.data.options import TextOptions
 
@@ -27,7 +27,7 @@ def open_excel(
     """Return the reader of one table in one or more workbooks, which are held as text."""
     texts, notes = dict[Path, pa.Buffer](), dict[str, None]()
     for path in paths:
-        with reading_foreign(path, "Excel"):
+        with reading_file(path, "Excel", Exception, extra="tables"):
             text, remarks = _sheet_text(path, options, label, named)
         texts[path] = pa.py_buffer(text.encode(errors="replace"))
         notes |= dict.fromkeys(remarks)

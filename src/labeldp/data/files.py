@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -105,11 +106,17 @@ def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
     return tuple(states) or None
 
 
+_READING_ERRORS = (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error)
+
+
 @contextmanager
-def reading_file(path: Path | str, form: str) -> Iterator[None]:
+def reading_file(
+    path: Path | str, form: str, errors: Any = _READING_ERRORS, extra: str = ""
+) -> Iterator[None]:
     """Turn any failure to read into one line about the file.
 
-    Arrow's own message is left out because it may quote a row, and a row holds a label.
+    What Arrow or another package says is left out because it may quote a row, and a row holds a
+    label.
     """
     try:
         yield
@@ -119,26 +126,12 @@ def reading_file(path: Path | str, form: str) -> Iterator[None]:
         raise DataError(f"{path}: permission denied; make the file readable") from None
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; it was moved or removed") from None
-    except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error):
+    except errors as error:
+        if extra and isinstance(error, ModuleNotFoundError):
+            raise MissingExtraError(f"reading {form} files", extra) from None
         raise DataError(
-            f"{path} is not a complete {form} file (damaged, cut short or of another format); "
-            f"write it again or correct its name"
-        ) from None
-
-
-@contextmanager
-def reading_foreign(path: Path, form: str) -> Iterator[None]:
-    """Turn any failure of another package to read a file into one line, and its absence too."""
-    try:
-        yield
-    except ModuleNotFoundError:
-        raise MissingExtraError(f"reading {form} files", "tables") from None
-    except PermissionError:
-        raise DataError(f"{path}: permission denied; make the file readable") from None
-    except Exception:  # each package has errors of its own, and they may quote rows
-        raise DataError(
-            f"{path} cannot be read as {form} (damaged, encrypted or of another format); save it "
-            "again, or as CSV"
+            f"{path} is not a complete {form} file (damaged, encrypted, cut short or of another "
+            "format); write it again or correct its name"
         ) from None
 
 

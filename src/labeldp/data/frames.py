@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from labeldp.data.files import common_schema, reading_foreign
+from labeldp.data.files import common_schema, reading_file
 from labeldp.data.labels import label_texts
 from labeldp.data.options import check_unique_names
 from labeldp.data.readers import TableReader
@@ -162,7 +162,7 @@ def open_statistical(paths: tuple[Path, ...], form: str, label: str | None) -> F
     """Return the reader of one table in one or more files, which are read whole."""
     tables = []
     for path in paths:
-        with reading_foreign(path, form):
+        with reading_file(path, form, Exception, extra="tables"):
             import pyreadstat
 
             # Values, not their printed labels.

@@ -80,7 +80,7 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
         for sign, other in ((",", "\uffff"), (".", ","), ("\uffff", ".")):
             texts = pc.replace_substring(texts, sign, other)
     plain = pc.match_substring_regex(texts, NUMBER)
-    values = _only(texts, plain).cast(pa.float64())
+    values = only(texts, plain).cast(pa.float64())
     units = pc.if_else(plain, arrow_words([""], pa.string())[0], no_value(pa.string()))
     if pc.all(plain).as_py() is not False:
         return values, units
@@ -98,8 +98,8 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
     words = pc.utf8_lower(pc.replace_substring_regex(words, r"(\pL{2})s$", r"\1"))
     right = pc.invert(pc.match_substring_regex(bare, _UNPAIRED))
     return (
-        pc.replace_with_mask(values, others, _only(signed, right)),
-        pc.replace_with_mask(units, others, _only(words.cast(pa.string()), right)),
+        pc.replace_with_mask(values, others, only(signed, right)),
+        pc.replace_with_mask(units, others, only(words.cast(pa.string()), right)),
     )
 
 
@@ -126,7 +126,7 @@ class TextCounts:
 
     def add(self, column: pa.Array, date_format: str | None = None) -> None:
         """Count the texts of one batch."""
-        texts = _trimmed(column.drop_null())
+        texts = trimmed(column.drop_null())
         counts = arrow_numbers(np.ones(len(texts), np.int64))
         # Texts that repeat are looked at once. Of numbers that hardly do, to find the different
         # ones would take longer than to look at all.
@@ -210,7 +210,8 @@ class TextCounts:
         return parsed > 0 and parsed >= (_SHARE_BESIDE_WORDS if few else _SHARE) * values
 
 
-def _trimmed(texts: pa.Array) -> pa.Array:
+def trimmed(texts: pa.Array) -> pa.Array:
+    """Return texts, of a dictionary too, without blanks at their ends."""
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()
     return pc.utf8_trim_whitespace(texts.cast(pa.string()))
@@ -249,17 +250,17 @@ class ColumnParser:
             return column
         if self.kind == "stored":
             return nulled(column, self.null_words)
-        texts = nulled(_trimmed(column), self.null_words)
+        texts = nulled(trimmed(column), self.null_words)
         if self.kind == "date":
             return parse_dates(texts, str(self.date_format))
         if self.kind == "boolean":
-            return _only(texts, pc.match_substring_regex(texts, _BOOLEAN)).cast(pa.bool_())
+            return only(texts, pc.match_substring_regex(texts, _BOOLEAN)).cast(pa.bool_())
         if pa.types.is_integer(self.type):
-            return _only(texts, pc.match_substring_regex(texts, _INTEGER)).cast(pa.int64())
+            return only(texts, pc.match_substring_regex(texts, _INTEGER)).cast(pa.int64())
         values, units = parse_numbers(texts, self.decimal)
         allowed = ["", self.unit] if may_lack(self.unit) else [self.unit]
         right = pc.is_in(units, value_set=arrow_words(allowed, units.type))
-        values = _only(values, pc.and_not(right, pc.match_substring_regex(texts, _LONG)))
+        values = only(values, pc.and_not(right, pc.match_substring_regex(texts, _LONG)))
         return without_codes(values, self.codes)  # 99.0 is the code 99
 
     def to_json(self, name: str, na: Sequence[str]) -> dict[str, Any]:
@@ -403,9 +404,9 @@ def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
         values = column.cast(pa.float64(), safe=False)
         missing = pc.is_in(values, value_set=arrow_numbers(np.array(numbers, np.float64)))
     else:
-        texts = _trimmed(column) if is_text_type(column.type) else column.cast(pa.string())
+        texts = trimmed(column) if is_text_type(column.type) else column.cast(pa.string())
         missing = pc.is_in(texts, value_set=arrow_words(codes, texts.type))
-    return _only(column, pc.invert(missing))
+    return only(column, pc.invert(missing))
 
 
 def nulled(texts: pa.Array, words: Sequence[str]) -> pa.Array:
@@ -418,9 +419,9 @@ def nulled(texts: pa.Array, words: Sequence[str]) -> pa.Array:
             return texts
         return pa.DictionaryArray.from_arrays(texts.indices, values)
     missing = pc.is_in(texts, value_set=arrow_words(words, texts.type))
-    return _only(texts, pc.invert(missing)) if missing.true_count else texts
+    return only(texts, pc.invert(missing)) if missing.true_count else texts
 
 
-def _only(column: pa.Array, mask: pa.Array) -> pa.Array:
+def only(column: pa.Array, mask: pa.Array) -> pa.Array:
     """Return the values under a mask, and null for others."""
     return pc.if_else(mask, column, no_value(column.type))
