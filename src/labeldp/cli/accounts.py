@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from labeldp.cli.output import (
     emit_records,
     emit_table,
     in_flags,
-    write_text,
 )
 from labeldp.display import format_budget
 from labeldp.errors import InputError
@@ -100,11 +98,8 @@ def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options:
 @click.command(cls=Command)
 @argument("directories", "Release directories.", type=Path, nargs=-1, required=True)
 @option("--delta", type=float, help="Report ε at this δ (default: the largest of the releases).")
-@option("--out", type=Path, help="Write the privacy loss distribution to this new JSON file.")
 @json_option
-def compose(
-    directories: tuple[Path, ...], delta: float | None, out: Path | None, as_json: bool
-) -> None:
+def compose(directories: tuple[Path, ...], delta: float | None, as_json: bool) -> None:
     """Compute what several releases of a table, or of the same persons, cost together."""
     from labeldp.ledger.compose import compose as compose_releases
 
@@ -119,8 +114,6 @@ def compose(
         "mu": joint.mu,
         "curve": joint.curve(min(epsilon, joint.sum_of_epsilons)),
     }
-    if out is not None:
-        write_text(out, json.dumps(joint.loss().to_json()) + "\n")
     if as_json:
         emit_json({"releases": [str(each) for each in directories], **document})
         return

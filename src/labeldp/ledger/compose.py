@@ -5,8 +5,7 @@ one table count for every row. Where they protect persons, the persons are those
 ids, in one table or in several; a release of the same table that protects single rows then counts
 for as many rows as a person has. Releases that drew the same bags share that draw.
 
-`privacy_loss` turns a profile into a discrete privacy loss for other accountants; its δ is never
-below that of the profile.
+`loss_distribution` turns a profile into a discrete privacy loss for `dp_accounting`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
@@ -41,8 +38,7 @@ from labeldp.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"
 STEP, WITHIN = 1e-4, 5e-5
-MOST_LOSS = 64.0
-"""Largest privacy loss in a discretised loss distribution for other accountants."""
+MOST_LOSS = 64.0  # the largest privacy loss for other accountants
 _LEAST = 1e-15  # of δ: what is below it is one coarse piece
 _FLAT = 1e-9  # a relative fall of δ over twice the ε: a profile that has come to its end
 
@@ -83,13 +79,9 @@ class Joint:
         """Return [ε, δ(ε)] around an ε."""
         return [[e, self.delta(e)] for e in (epsilon * factor for factor in CURVE)]
 
-    def loss(self, step: float = STEP, within: float = WITHIN) -> PrivacyLoss:
-        """Return the loss for other accountants; its δ is never below that of this profile."""
-        return privacy_loss(self.privacy_profile, step, within)
-
     def to_pld(self) -> Any:
         """Return a pessimistic loss of `dp_accounting`, to compose with other mechanisms."""
-        return self.loss().to_pld()
+        return loss_distribution(self.privacy_profile)
 
 
 def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> Joint:
@@ -212,93 +204,36 @@ def _group_sizes(certificates: Sequence[dict[str, Any]]) -> tuple[list[int], int
     return [most[n] for n in rows], len(most)
 
 
-@dataclass(frozen=True, eq=False)
-class PrivacyLoss:
-    """A discrete privacy loss with probabilities under P."""
+def loss_distribution(profile: PrivacyProfile, step: float = STEP, within: float = WITHIN) -> Any:
+    """Return a profile as a `PrivacyLossDistribution` of `dp_accounting`, never below it.
 
-    step: float
-    multiples: NDArray[np.int64]
-    """The losses, in increasing order, as multiples of `step`."""
-    probabilities: NDArray[np.float64]
-    infinite: float
-    """The probability of an infinite loss."""
-
-    @property
-    def losses(self) -> NDArray[np.float64]:
-        return self.step * self.multiples.astype(np.float64)
-
-    def delta(self, epsilon: float) -> float:
-        """Return δ(ε), never below that of the profile."""
-        gain = -np.expm1(np.minimum(0.0, epsilon - self.losses))
-        return min(1.0, self.infinite + float(self.probabilities @ gain))
-
-    def cdf(self, loss: float) -> float:
-        """Return P(L ≤ loss), for accountants that take a distribution function."""
-        return float(self.probabilities[self.losses <= loss].sum())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {
-            "step": self.step,
-            "losses": self.losses.tolist(),
-            "probabilities": self.probabilities.tolist(),
-            "infinite": self.infinite,
-        }
-
-    def to_pld(self) -> Any:
-        """Return a pessimistic `PrivacyLossDistribution` of `dp_accounting`."""
-        try:
-            from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-        except ImportError:
-            raise MissingExtraError("a loss for dp-accounting", "accountants") from None
-        first, last = int(self.multiples[0]), int(self.multiples[-1])
-        dense = np.zeros(last - first + 1)
-        dense[self.multiples - first] = self.probabilities
-        pmf = pld_pmf.DensePLDPmf(self.step, first, dense, self.infinite, pessimistic_estimate=True)
-        return privacy_loss_distribution.PrivacyLossDistribution(pmf)
-
-
-def privacy_loss(
-    profile: PrivacyProfile, step: float = STEP, within: float = WITHIN
-) -> PrivacyLoss:
-    """Return the loss of a profile: ε at any δ above 1e-15 grows by at most `within`.
-
-    δ(ε) of neighbours, the larger of both directions, is a convex function of e^ε. Certified upper
-    bounds of it at some ε, joined by straight lines in e^ε, lie above it; so does the largest
-    convex function below these points, which removes what rounding does to them. A piecewise linear
-    profile belongs to a loss that takes only the values at the ends of its pieces: where the slope
-    falls by q, the loss has probability q under Q and q·e^ε under P. What is left of δ at the last
-    point is the probability of an infinite loss. Both directions have the same profile, so the loss
-    −ε has under P the probability that ε has under Q.
-
-    Losses are multiples of `step`, as `dp_accounting` needs them, and closer where the profile
-    bends.
+    δ(ε) of neighbours, the larger of both directions, is a convex function of e^ε, and so is what
+    dp_accounting makes of points of it: straight lines in e^ε between them ("connect the dots").
+    Certified upper bounds are such points; where rounding bends them the other way, dp_accounting
+    takes no probability below zero, which errs on the private side. Both directions have the same
+    profile, so the other one follows from δ(−ε) = 1 − e^−ε (1 − δ(ε)). Points are multiples of
+    `step`, closer where the profile bends: ε at any δ above 1e-15 grows by at most `within`.
     """
+    try:
+        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+    except ImportError:
+        raise MissingExtraError("a loss for dp-accounting", "accountants") from None
     positive(step=step, within=within)
 
     @cache
     def upper(multiple: int) -> float:
         return profile.delta(multiple * step).upper
 
-    corners: list[tuple[int, float, float]] = []  # multiple of the step, e^ε and δ
     last = _last_multiple(profile, upper, step)
-    for multiple in _multiples(upper, last, step, within):
-        c, h = math.exp(multiple * step), upper(multiple)
-        while len(corners) > 1:
-            (_, a, f), (_, b, g) = corners[-2:]
-            if (g - f) * (c - a) < (h - f) * (b - a):
-                break  # the last corner is below the line from the one before it to this point
-            corners.pop()
-        corners.append((multiple, c, h))
-    slopes = [(left[2] - right[2]) / (right[1] - left[1]) for left, right in pairwise(corners)]
-    positives = [multiple for multiple, _, _ in corners[1:]]
-    under_q = [before - after for before, after in pairwise([*slopes, 0.0])]
-    under_p = [q * math.exp(each * step) for each, q in zip(positives, under_q, strict=True)]
-    infinite = corners[-1][2]
-    at_zero = max(0.0, 1.0 - infinite - math.fsum(under_p) - math.fsum(under_q))
-    multiples = [-each for each in reversed(positives)] + [0, *positives]
-    probabilities = np.array([*reversed(under_q), at_zero, *under_p])
-    return PrivacyLoss(step, np.array(multiples), probabilities, infinite)
+    multiples = np.array(_multiples(upper, last, step, within))
+    deltas = np.minimum.accumulate([upper(int(multiple)) for multiple in multiples])
+    mirrored = 1.0 - np.exp(-multiples * step) * (1.0 - deltas)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
+        step,
+        np.concatenate([-multiples[:0:-1], multiples]),
+        np.concatenate([mirrored[:0:-1], deltas]),
+    )
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 
 def _last_multiple(profile: PrivacyProfile, upper: Callable[[int], float], step: float) -> int:
