@@ -89,8 +89,8 @@ def test_the_label_is_no_published_feature(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ({"missing": "rows dropped", "na": ["7" * 65]}, "labels.na[0] breaks the schema"),
-        ({"missing": "rows dropped", "na": ["7"] * 33}, "labels.na breaks the schema"),
+        ({"missing": "rows dropped", "na": ["7" * 65]}, "is too long"),
+        ({"missing": "rows dropped", "na": ["7"] * 33}, "is too long"),
         ({"na": ["7"]}, "no row was left out, yet it says which ones"),
         ({"rows_left_out": 7}, "no row was left out, yet it says which ones"),
     ],

@@ -17,6 +17,7 @@ from labeldp.release import tables
 from labeldp.release.tables import METADATA_KEY, WRITING, check_form, table_digest, unchecked_bytes
 
 OURS = f"version {pa.cpp_version}".encode()
+TEXT = "certificate"
 OTHER = b"version 20.0.0"
 GAPS = [None if k % 7 == 3 else k for k in range(61)]
 COLUMNS = {
@@ -48,7 +49,7 @@ def is_told(path: Path, honest: str) -> bool:
     """Whether a changed file is refused, or has another table, which its digest tells."""
     try:
         stored = tables.StoredTable.open(path)
-        check_form(path)
+        check_form(path, TEXT)
         return unchecked_bytes(path) is not None or table_digest(stored) != honest
     except ReleaseError:
         return True
@@ -61,7 +62,7 @@ def test_no_byte_is_free(name: str, compression: str, tmp_path: Path) -> None:
     array = COLUMNS[name]
     schema = pa.schema([pa.field("x", array.type, nullable=name != "numbers")])
     path = write(pa.table([array], schema), tmp_path / "t.parquet", 40, compression)
-    check_form(path)
+    check_form(path, TEXT)
     assert unchecked_bytes(path) is None
     content, honest = path.read_bytes(), table_digest(tables.StoredTable.open(path))
     version, text = content.rindex(OURS), content.rindex(b"certificate")
@@ -102,7 +103,7 @@ def test_a_gap_that_the_footer_allows_for_is_noticed(file: Path) -> None:
     file.write_bytes(content[: starts[0]] + b"ten labels" + content[starts[0] : footer] + moved)
     assert pq.read_table(file)["x"].to_pylist() == [1.0, 2.0, 3.0, 2.0, 3.0]
     with pytest.raises(ReleaseError, match="other bytes than its table is written in"):
-        check_form(file)
+        check_form(file, TEXT)
 
 
 def test_pages_of_another_size_are_noticed(tmp_path: Path) -> None:
@@ -110,8 +111,9 @@ def test_pages_of_another_size_are_noticed(tmp_path: Path) -> None:
     table = pa.table({"x": np.random.default_rng(0).normal(size=200_000)})
     with pq.ParquetWriter(tmp_path / "t", table.schema, **WRITING, data_page_size=10_000) as writer:
         writer.write_table(table, len(table))
+        writer.add_key_value_metadata({METADATA_KEY: TEXT.encode()})
     with pytest.raises(ReleaseError, match="other bytes than its table is written in"):
-        check_form(tmp_path / "t")
+        check_form(tmp_path / "t", TEXT)
 
 
 def test_batches_of_any_size_make_the_same_bytes(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_batches_of_any_size_make_the_same_bytes(tmp_path: Path) -> None:
         parts = pa.Table.from_batches(data.to_batches(max_chunksize=size))
         contents.add(write(parts, tmp_path / "t", 150_000).read_bytes())
     assert len(contents) == 1
-    check_form(tmp_path / "t")
+    check_form(tmp_path / "t", TEXT)
 
 
 @pytest.mark.parametrize("last", [True, False])
@@ -135,13 +137,13 @@ def test_a_key_of_metadata_stands_there_once(last: bool, tmp_path: Path) -> None
     with pq.ParquetWriter(path, table.schema, **WRITING) as file:
         file.write_table(table)
         for name in (other, key) if last else (key, other):
-            file.add_key_value_metadata({name: name.upper()})
-    with pytest.raises(ReleaseError, match="of which the certificate says nothing"):
-        check_form(path)
+            file.add_key_value_metadata({name: TEXT})
+    with pytest.raises(ReleaseError, match="other metadata than the certificate"):
+        check_form(path, TEXT)
     path.write_bytes(path.read_bytes().replace(other.encode(), key.encode()))
     assert list(pq.read_metadata(path).metadata) == [key.encode()]
     with pytest.raises(ReleaseError, match="other bytes than its table is written in"):
-        check_form(path)
+        check_form(path, TEXT)
 
 
 def test_metadata_of_a_column_is_noticed(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_metadata_of_a_column_is_noticed(tmp_path: Path) -> None:
     field = pa.field("x", pa.float64(), metadata={"PARQUET:field_id": "7"})
     path = write(pa.table([pa.array([1.0])], pa.schema([field])), tmp_path / "t.parquet")
     with pytest.raises(ReleaseError, match="other bytes than its table is written in"):
-        check_form(path)
+        check_form(path, TEXT)
 
 
 # --- other versions of pyarrow -------------------------------------------------------------------
@@ -157,7 +159,7 @@ def test_metadata_of_a_column_is_noticed(tmp_path: Path) -> None:
 
 def test_what_another_version_wrote_alike_is_checked_as_well(file: Path) -> None:
     file.write_bytes(file.read_bytes().replace(OURS, OTHER))
-    check_form(file)
+    check_form(file, TEXT)
     assert unchecked_bytes(file) is None
 
 
@@ -171,7 +173,7 @@ def test_other_bytes_of_another_version_are_not_checked(
     change: Callable[[bytes], bytes], file: Path
 ) -> None:
     file.write_bytes(change(file.read_bytes().replace(OURS, OTHER)))
-    check_form(file)
+    check_form(file, TEXT)
     assert unchecked_bytes(file) == (
         "whether t.parquet carries anything beside its table: pyarrow 20.0.0 wrote it, and only "
         "that version can tell (pip install pyarrow==20.0.0, then verify again)"
@@ -197,10 +199,11 @@ def test_what_other_readers_trust_is_refused_of_any_version(
     table = pa.table({"x": [1.0, 2.0]})
     with pq.ParquetWriter(tmp_path / "t", table.schema, **WRITING | option) as writer:
         writer.write_table(table)
+        writer.add_key_value_metadata({METADATA_KEY: TEXT.encode()})
     content = (tmp_path / "t").read_bytes()
     (tmp_path / "t").write_bytes(content.replace(OURS, OTHER))
     with pytest.raises(ReleaseError, match="not as labeldp writes Parquet files"):
-        check_form(tmp_path / "t")
+        check_form(tmp_path / "t", TEXT)
 
 
 @pytest.mark.parametrize("version", [b"2.0.0.1", b"26.0.1\n", b"260001", b"26.0.x"])
@@ -210,7 +213,7 @@ def test_a_version_has_few_digits(version: bytes, file: Path) -> None:
     file.write_bytes(file.read_bytes().replace(OURS, b"version " + version))
     if tables._WRITER.fullmatch(f"parquet-cpp-arrow version {version.decode()}") is None:
         with pytest.raises(ReleaseError, match="another program wrote it"):
-            check_form(file)
+            check_form(file, TEXT)
 
 
 # --- sizes ---------------------------------------------------------------------------------------
@@ -231,7 +234,7 @@ import resource, sys
 from pathlib import Path
 from labeldp.release.tables import check_form
 used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-check_form(Path(sys.argv[1]))
+check_form(Path(sys.argv[1]), "certificate")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used) >> 10)
 """
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import column_numbers, numpy_numbers
@@ -50,9 +49,9 @@ from labeldp.release.side_files import (
     SIGNATURES,
     Envelope,
     croissant_text,
-    signature_problems,
+    statement,
 )
-from labeldp.release.tables import METADATA_KEY, StoredTable, check_form, table_digest
+from labeldp.release.tables import StoredTable, check_form, table_digest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +64,8 @@ WANTS_TABLE = (
 )
 _MOST_JSON = 1 << 24
 """Most bytes of a certificate or a feature map."""
+_MOST_LETTERS = 300
+"""Most letters of the message about a field that breaks the schema."""
 _MOST_NAMED = 5
 """Most files that are named because they do not belong to the release."""
 
@@ -367,15 +368,15 @@ def form_problems(folder: Path, release: Release) -> list[str]:
 
 def content_problems(folder: Path, release: Release) -> list[str]:
     """Return where contents of files that have the form of a release contradict each other."""
-    problems = [
-        *_certificate_problems(folder, release),
-        *_digest_problems(folder, release),
-        *signature_problems(folder, release.certificate),
-    ]
+    certificate = release.certificate
+    problems = [*_certificate_problems(certificate), *_digest_problems(folder, release)]
+    envelope = Envelope.of(folder)
+    if envelope is not None and envelope.payload != statement(folder, certificate):
+        problems.append(
+            f"{SIGNATURES} was signed over other files: some were altered, added or removed since"
+        )
     # The description is compared last: it also differs if one of the other files does.
-    if not problems and not _has_text(
-        folder / CROISSANT, croissant_text(folder, release.certificate)
-    ):
+    if not problems and not _has_text(folder / CROISSANT, croissant_text(folder, certificate)):
         problems = [f"{CROISSANT} does not describe these files as labeldp does"]
     return problems
 
@@ -430,34 +431,24 @@ def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
         yield f"{FEATURES} was fitted on {features.rows} rows, not {certificate['rows']}"
     if features.intercept and any(column.fill for column in features.numeric):
         yield f"{FEATURES} has numbers that are centred, and counts missing ones apart"
+    text = certificate_text(certificate)
     for name in ("aggregates", *release.files):
-        yield from _refusal(check_form, folder / file_name(name))
+        yield from _refusal(check_form, folder / file_name(name), text)
     yield from _refusal(Envelope.of, folder)
 
 
-def _refusal(check: Callable[[Path], object], path: Path) -> Iterator[str]:
+def _refusal(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
     """Yield why a check refuses a file, if it does."""
     try:
-        check(path)
+        check(*arguments)
     except ReleaseError as problem:
         yield str(problem)
 
 
-def _certificate_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check the seal, that all copies of the certificate agree, and that its sections belong."""
-    certificate = release.certificate
+def _certificate_problems(certificate: dict[str, Any]) -> Iterator[str]:
+    """Check the seal, and that sections belong to the mechanism."""
     if seal(certificate)["seal"] != certificate["seal"]:
         yield "certificate: a field was altered (its seal does not match)"
-    text = certificate_text(certificate)
-    if not _has_text(folder / CERTIFICATE, text + "\n"):
-        yield f"{CERTIFICATE} is not as it was written (other spacing or order)"
-    for name in ("aggregates", *release.files):
-        schema = pq.read_schema(folder / file_name(name))
-        if (schema.metadata or {}).get(METADATA_KEY) != text.encode(errors="surrogatepass"):
-            yield f"{file_name(name)} carries a certificate that is not {CERTIFICATE}"
-        for column in schema:
-            if column.metadata:
-                yield f"{file_name(name)}: column {column.name!r} carries metadata of its own"
     labels = certificate["labels"]
     if labels["missing"] == "refused" and {"na", "rows_left_out"} & labels.keys():
         yield "certificate.labels: no row was left out, yet it says which ones"
@@ -470,12 +461,17 @@ def _certificate_problems(folder: Path, release: Release) -> Iterator[str]:
 
 
 def _digest_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check the feature map, and the digest of every table, which reads all values."""
+    """Check the digests of the feature map and of every table, and the texts of JSON files."""
     digests = release.certificate["digests"]
     if json_digest(release.features.to_json()) != digests["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
-    elif not _has_text(folder / FEATURES, features_text(release.features)):
-        yield f"{FEATURES} is not as it was written (other spacing or order)"
+    texts = {
+        CERTIFICATE: certificate_text(release.certificate) + "\n",
+        FEATURES: features_text(release.features),
+    }
+    for name, text in texts.items():
+        if not _has_text(folder / name, text):
+            yield f"{name} is not as it was written (other spacing or order)"
     for name, table in {"aggregates": release.table, **release.files}.items():
         try:
             if table_digest(table) != digests[name]:
@@ -491,7 +487,7 @@ def _has_text(path: Path, text: str) -> bool:
 
 
 def schema_problems(certificate: Any) -> list[str]:
-    """Return where a certificate breaks its JSON schema; no value is quoted.
+    """Return where a certificate breaks its JSON schema.
 
     Two rules are stricter than JSON Schema: 60.0 is not an integer, and a pattern must match the
     whole text. Statements of the curator and the time of release are checked by code.
@@ -502,49 +498,28 @@ def schema_problems(certificate: Any) -> list[str]:
     def whole_match(_: Any, pattern: str, value: Any, __: Any) -> Iterator[ValidationError]:
         # `re.search` with $ would allow a line end after the text
         if isinstance(value, str) and not re.fullmatch(pattern, value):
-            yield ValidationError("it does not match")
+            yield ValidationError(f"{value!r} does not match {pattern!r}")
 
     def is_integer(_: Any, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
 
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer)
     strict = extend(Draft202012Validator, {"pattern": whole_match}, type_checker=types)
-    errors = strict(certificate_schema()).iter_errors(certificate)
-    problems = list(dict.fromkeys(line for error in errors for line in _schema_lines(error)))
+    problems = [
+        # A forged value may be long, and stands in the message.
+        f"certificate{error.json_path.removeprefix('$')}: {error.message[:_MOST_LETTERS]}"
+        for error in strict(certificate_schema()).iter_errors(certificate)
+    ]
     if problems:
         return problems
-    if certificate["about"] is not None and not _is_about(certificate["about"]):
-        problems.append("certificate.about is not as labeldp writes it")
+    about, released_at = certificate["about"], certificate["released_at"]
     try:
-        if certificate["released_at"] is not None:
-            datetime.fromisoformat(certificate["released_at"])
-    except ValueError:
-        problems.append("certificate.released_at is no moment that there was")
+        if about is not None:
+            said = {name: text for name, text in about.items() if name != "missing" and text}
+            if read_about(said) != about:
+                problems.append("certificate.about is not as labeldp writes it")
+        if released_at is not None:
+            datetime.fromisoformat(released_at)
+    except ValueError as problem:
+        problems.append(f"certificate: {problem}")
     return problems
-
-
-def _is_about(about: dict[str, Any]) -> bool:
-    """Return whether the statements of the curator are as `read_about` returns them."""
-    texts = {name: text for name, text in about.items() if name != "missing" and text is not None}
-    try:
-        return read_about(texts) == about
-    except InputError:
-        return False
-
-
-def _schema_lines(error: Any) -> Iterator[str]:
-    """Yield one line for each violation in an error of jsonschema."""
-    place, rule = f"certificate{error.json_path.removeprefix('$')}", error.validator_value
-    match error.validator:
-        case "type":
-            kinds = [rule] if isinstance(rule, str) else rule
-            yield f"{place} must be {' or '.join(kinds)}"
-        case "required":
-            yield from (f"{place}.{name} is missing" for name in rule if name not in error.instance)
-        case "additionalProperties":
-            extra = error.instance.keys() - error.schema["properties"].keys()
-            yield from (f"{place}.{name} is not a field of a certificate" for name in sorted(extra))
-        case "enum":
-            yield f"{place} must be one of {rule}"
-        case other:
-            yield f"{place} breaks the schema ({other} {rule})"

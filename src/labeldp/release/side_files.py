@@ -30,8 +30,8 @@ from labeldp.io_util import canonical_json, check_regular_file, read_json
 CROISSANT = "croissant.json"
 SIGNATURES = "release.intoto.json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-_MOST = 1 << 20
 MOST_SIGNATURES = 16
+_MOST = 1 << 20
 """Largest size of an envelope in bytes."""
 
 _TERMS = "http://mlcommons.org/croissant/"
@@ -191,10 +191,15 @@ class Envelope:
             envelope = cls(base64.b64decode(document["payload"], validate=True), signatures)
         except (KeyError, TypeError, AttributeError, ValueError):
             envelope = cls(b"", ())
-        if not envelope.signatures:
-            raise ReleaseError(f"{path} does not hold an envelope of signatures; sign again")
-        if path.read_bytes() != envelope.text().encode():
-            raise ReleaseError(f"{path} was changed after signing; sign again")
+        keys = {keyid for keyid, _ in envelope.signatures}
+        # Without keys nobody can tell a signature from other bytes: theirs are few, and of one form
+        sound = all(len(signature) == 64 for _, signature in envelope.signatures)
+        sound = sound and all(re.fullmatch("[0-9a-f]{64}", key) for key in keys)
+        sound = sound and 1 <= len(keys) == len(envelope.signatures) <= MOST_SIGNATURES
+        if not sound or path.read_bytes() != envelope.text().encode():
+            raise ReleaseError(
+                f"{path} does not hold signatures as labeldp writes them; sign again"
+            )
         return envelope
 
 
@@ -212,21 +217,3 @@ def statement(folder: Path, certificate: dict[str, Any]) -> bytes:
             "predicate": {name: certificate[name] for name in claimed},
         }
     ).encode()
-
-
-def signature_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
-    """Yield how the envelope contradicts the release; nothing if there is no envelope."""
-    envelope = Envelope.of(folder)
-    if envelope is None:
-        return
-    keys = [keyid for keyid, _ in envelope.signatures]
-    # Without keys nobody can tell a signature from other bytes: theirs are few.
-    if len(keys) > MOST_SIGNATURES:
-        yield f"{SIGNATURES} has more than {MOST_SIGNATURES} signatures"
-    sizes = {len(signature) for _, signature in envelope.signatures}
-    if sizes != {64} or not all(re.fullmatch("[0-9a-f]{64}", key) for key in keys):
-        yield f"{SIGNATURES} has signatures or ids of keys of another form than Ed25519's"
-    if len(set(keys)) < len(keys):
-        yield f"{SIGNATURES} has two signatures of one key"
-    if envelope.payload != statement(folder, certificate):
-        yield f"{SIGNATURES} was signed over other files: some were altered, added or removed since"

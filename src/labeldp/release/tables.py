@@ -191,8 +191,8 @@ def _hash_column(hashers: Sequence[Any], column: pa.ChunkedArray | pa.Array) -> 
         hashers[0].update(np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).data)
 
 
-def check_form(path: Path) -> None:
-    """Refuse a Parquet file that labeldp would not have written.
+def check_form(path: Path, certificate: str) -> None:
+    """Refuse a Parquet file that labeldp would not have written beside this certificate.
 
     A file of this version of pyarrow must have the very bytes that its table is written in. Of
     another `unchecked_bytes` says what could not be told.
@@ -203,7 +203,7 @@ def check_form(path: Path) -> None:
         # When it reads a row it raises an error instead, so a row of each group is read first.
         for number in range(footer.num_row_groups):
             next(file.iter_batches(1, [number]), None)
-        problem = next(_footer_problems(footer), "")
+        problem = next(_footer_problems(footer, certificate), "")
         if not problem and not _other_writer(footer) and not _has_bytes_of_table(path):
             problem = "it has other bytes than its table is written in"
     if problem:
@@ -244,12 +244,12 @@ def _codecs(footer: pq.FileMetaData) -> dict[str, str]:
     return {each.path_in_schema: _CODECS[each.compression] for each in chunks}
 
 
-def _footer_problems(footer: pq.FileMetaData) -> Iterator[str]:
+def _footer_problems(footer: pq.FileMetaData, certificate: str) -> Iterator[str]:
     """Check, in files of any version, what other readers trust."""
     if _version(footer) is None:
         yield "another program wrote it"
-    for name in sorted((footer.metadata or {}).keys() - {METADATA_KEY}):
-        yield f"it carries {name!r}, of which the certificate says nothing"
+    if footer.metadata != {METADATA_KEY: certificate.encode(errors="surrogatepass")}:
+        yield "it carries other metadata than the certificate"
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         if group.sorting_columns:
@@ -278,8 +278,7 @@ def _has_bytes_of_table(path: Path) -> bool:
             for number in range(footer.num_row_groups):
                 group = file.read_row_group(number).cast(writer.schema)
                 writer.write_table(group, max(1, group.num_rows))
-            if footer.metadata and METADATA_KEY in footer.metadata:
-                writer.add_key_value_metadata({METADATA_KEY: footer.metadata[METADATA_KEY]})
+            writer.add_key_value_metadata({METADATA_KEY: footer.metadata[METADATA_KEY]})
         return copy.same and not content.read(1)
 
 
