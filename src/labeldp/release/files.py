@@ -387,11 +387,10 @@ def _column_problems(folder: Path, release: Release) -> Iterator[str]:
     mechanism = mechanism_named(certificate["mechanism"])
     names = ("aggregates", *mechanism.table_names)
     known = {CERTIFICATE, FEATURES, CROISSANT, SIGNATURES, *map(file_name, names)}
-    others = sorted(path.name for path in folder.iterdir() if path.name not in known)
-    for name in others[:_MOST_NAMED]:
-        yield f"{name} is not part of the release: the certificate says nothing of it"
-    if others[_MOST_NAMED:]:
-        yield f"{len(others) - _MOST_NAMED} more files are not part of the release"
+    others = {path.name for path in folder.iterdir()} - known
+    if others:
+        named = ", ".join(sorted(others)[:_MOST_NAMED])
+        yield f"{named} is not part of the release: the certificate says nothing of it"
     yield from _refusal(check_regular_file, folder / CROISSANT)
     tables = {"aggregates": release.table, **release.files}
     for name in names:

@@ -35,26 +35,6 @@ _MOST = 1 << 20
 """Largest size of an envelope in bytes."""
 
 _TERMS = "http://mlcommons.org/croissant/"
-_OWN_TERMS = (
-    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty",
-    "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField",
-    "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator",
-    "source", "subField", "transform",
-)  # fmt: skip
-_CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": _TERMS,
-    "rai": f"{_TERMS}RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{name: f"cr:{name}" for name in _OWN_TERMS},
-}
-"""The context that the specification of Croissant 1.0 prescribes."""
 _KINDS = (
     (pa.types.is_boolean, "sc:Boolean"),
     (pa.types.is_integer, "sc:Integer"),
@@ -116,7 +96,8 @@ def croissant_text(folder: Path, certificate: dict[str, Any]) -> str:
                 {"@type": "cr:RecordSet", "@id": path.stem, "name": path.stem, "field": fields}
             )
     document = {
-        "@context": _CONTEXT,
+        # the context that the specification of Croissant 1.0 prescribes
+        "@context": read_json(Path(__file__).parent / "croissant_context.json"),
         "@type": "sc:Dataset",
         "name": title_of(certificate),
         "description": description_of(certificate),
