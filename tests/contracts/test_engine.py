@@ -21,7 +21,7 @@ from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import LeverageScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.ledger.fingerprint import fingerprint
-from labeldp.passes.accumulator import Accumulator, states_in_order
+from labeldp.passes.accumulator import Accumulator, states_of
 from labeldp.sampling.streams import Randomness
 from tests.contracts.own_accumulators import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.passes.conftest import Home
@@ -324,7 +324,9 @@ def test_a_statistic_of_ones_own_edits_no_engine(home: Home, kind: str) -> None:
     assert digest(found) == digest(LOCAL.run_pass("my own", SOURCE, from_outside(kind)))
     obvious = from_outside(kind)
     check = SOURCE.label_check() if obvious.requirements.labels else None
-    obvious.merge(*states_in_order(SOURCE, [obvious], obvious.requirements, check))
+    batches = SOURCE.numbered_batches(obvious.requirements.columns, check)
+    numbered = ((int(numbers[0]), (rows, labels)) for numbers, rows, labels in batches)
+    obvious.merge(*states_of([obvious], obvious.requirements.features, numbered))
     assert digest(found) == digest(obvious.result(int))
 
 

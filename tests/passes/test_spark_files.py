@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from labeldp import DataError, scan
+from labeldp import DataError, InputError, scan
 from labeldp.spark.session import read
 from tests.console import labeldp
 from tests.passes.fitting import fitted
@@ -77,44 +77,17 @@ def test_types_mean_what_they_mean_here(spark: Any, tmp_path: Path) -> None:
     assert columns == {c.name: c.kind for c in scan(path, categorical=CODES, **LABEL).columns}
 
 
-CSV = '''id,padded,size,mood,seen,truth,when,label
-1,007,1.5,"good, really",2024-01-05,true,NA,1
-2,008,,"he said ""no""",2024-01-06,False,2020-01-01 10:00,2.5
-3,009, 3e2 ,NA,2024-01-07,TRUE,2020-01-01 10:00:01, 7
-4,010,-.5,plain,2024-01-08,false,2020-01-02,true
-'''
-
-
-def test_delimited_text_is_typed_as_here(spark: Any, tmp_path: Path) -> None:
-    del spark
-    head, *lines = CSV.splitlines()
-    for number in range(3):
-        rows = [f"{number + 1}{line}" for line in lines * 20]
-        (tmp_path / f"{number}.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
-    local, there = (scan(place, **LABEL) for place in (tmp_path, read(str(tmp_path))))
-    assert there.columns == local.columns
-    assert {c.name: c.type for c in there.columns} == {
-        "id": "int64", "padded": "string", "size": "double", "mood": "string",
-        "seen": "timestamp[us]", "truth": "bool", "when": "timestamp[us]",
-    }  # fmt: skip
-    assert there.total_rows == local.total_rows == 240
-    assert fitted(there) == fitted(local)
-
-
 def test_orc_is_read(spark: Any, tmp_path: Path) -> None:
     spark.createDataFrame(table(600)).repartition(2).write.orc(str(tmp_path / "t.orc"))
     there = scan(read(str(tmp_path / "t.orc")), **LABEL)
     assert fitted(there) == fitted(scan(table(600), **LABEL))
 
 
-@pytest.mark.parametrize(("ending", "options"), [("parquet", {}), ("csv", {"header": True})])
-def test_what_spark_wrote_is_released_and_verified(
-    spark: Any, tmp_path: Path, ending: str, options: dict[str, Any]
-) -> None:
+def test_what_spark_wrote_is_released_and_verified(spark: Any, tmp_path: Path) -> None:
     """A directory of part files, by the command line from end to end; one JSON document."""
     place = tmp_path / "table"
     frame = spark.createDataFrame(table(600)).repartition(3)
-    getattr(frame.write, ending)(str(place), **options)
+    frame.write.parquet(str(place))
     there, out = ("--engine", "spark"), tmp_path / "r"
     planned = labeldp(
         "plan", "--anyway", place, *QUICK, *there, "--out", tmp_path / "plan.json", "--json"
@@ -194,13 +167,10 @@ def test_nested_columns_are_refused_by_name_and_type(
 
 
 FILES: dict[str, tuple[str, str]] = {
-    "gone.parquet": ("", "Spark finds no such file or directory"),
+    "gone.parquet": ("", "gone.parquet (PATH_NOT_FOUND)"),
     "broken.parquet": ("PAR1, said 77.25", "broken.parquet (FAILED_READ_FILE"),
     "frame.arrow": ("ARROW1", "Arrow files are not read by Spark here"),
-    "ragged.csv": ("a,label\n" + "1,2\n" * 50 + "1,77.25,3\n", "not as many fields as the header"),
-    "short.csv": ("a,b,label\n" + "1,2,3\n" * 50 + "1,77.25\n", "not as many fields"),
-    "labels.csv": ("a,label\n1,2\n2,3\n" + "1,4\n" * 50 + "2,a77.25\n", "holds text that is"),
-    "empty.csv": ("a,label\n", "no rows"),
+    "text.csv": ("a,label\n1,77.25\n", "from Python scan(spark.read.csv("),
 }
 
 
@@ -218,12 +188,22 @@ def test_bad_files_are_refused_in_one_line(spark: Any, tmp_path: Path, name: str
     assert not (tmp_path / "r").exists()
 
 
-def test_a_directory_of_unknown_files_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_a_directory_of_other_files_is_refused(spark: Any, tmp_path: Path) -> None:
     del spark
-    pq.write_table(table(10), tmp_path / "a.parquet")
     csv.write_csv(table(10), tmp_path / "b.csv")
     error = labeldp("plan", "--anyway", tmp_path, *QUICK, "--engine", "spark").error
-    assert "no single known format" in error
+    assert f"Spark could not read {tmp_path} (" in error
+
+
+def test_text_that_spark_read_is_typed_by_spark(spark: Any, tmp_path: Path) -> None:
+    csv.write_csv(table(600), tmp_path / "t.csv")
+    frame = spark.read.csv(str(tmp_path / "t.csv"), header=True, inferSchema=True)
+    there, here = scan(frame, **LABEL), scan(table(600), **LABEL)
+    assert [(c.name, c.kind) for c in there.columns] == [(c.name, c.kind) for c in here.columns]
+    with pytest.raises(InputError, match="is no number or date on Spark; cast it there"):
+        scan(frame, numeric=["colour"], **LABEL)
+    with pytest.raises(InputError, match="`delimiter` is for text files"):
+        scan(frame, delimiter=";", **LABEL)
 
 
 @pytest.mark.slow

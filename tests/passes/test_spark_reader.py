@@ -7,13 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyarrow import csv
 
 from labeldp import InputError, SparkEngine, scan
 from labeldp.data.cluster import over_parts
 from labeldp.features.fit import fit_features
 from labeldp.spark.engine import engine_for
-from labeldp.spark.session import read
 from tests.contracts import test_reader as contract
 from tests.data import test_same_design as same
 from tests.tables import RANGE
@@ -54,33 +52,17 @@ def test_other_things_of_spark_are_no_tables(spark: Any) -> None:
         scan(spark)
 
 
-def test_the_same_rows_make_the_same_features(spark: Any, tmp_path: Any) -> None:
-    """Every kind of column: as a data frame, and as a CSV file that Spark reads.
+def test_the_same_rows_make_the_same_features(spark: Any) -> None:
+    """Every kind of column.
 
     Spark takes times without a zone for instants in its session's zone unless it is told not to.
     """
     whole = same.table(7)
     expected = fit_features(scan(whole, label="y")).to_json()
-    csv.write_csv(whole, tmp_path / "t.csv")
     instants = spark.createDataFrame(whole)
-    frames = [
-        instants.withColumn("times", instants["times"].cast("timestamp_ntz")).repartition(2),
-        read(str(tmp_path / "t.csv")),
-    ]
-    for frame in frames:
-        source = scan(frame, label="y")
-        assert fit_features(source, run_pass=SparkEngine().run_pass).to_json() == expected
-
-
-def test_messy_text_is_read_as_here(spark: Any, tmp_path: Any) -> None:
-    del spark
-    rows = [
-        f"{k % 9 + 1}.{k:03d},5;{k % 28 + 1:02d}/{k % 12 + 1:02d}/2020;-" for k in range(100, 300)
-    ]
-    (tmp_path / "t.csv").write_text("\n".join(["x;day;z", *rows]))
-    here, there = scan(tmp_path / "t.csv"), scan(read(str(tmp_path / "t.csv")))
-    assert here.column_formats == there.column_formats
-    assert fit_features(there, run_pass=SparkEngine().run_pass) == fit_features(here)
+    frame = instants.withColumn("times", instants["times"].cast("timestamp_ntz")).repartition(2)
+    source = scan(frame, label="y")
+    assert fit_features(source, run_pass=SparkEngine().run_pass).to_json() == expected
 
 
 def test_durations_are_hours_on_a_cluster_too(spark: Any) -> None:
@@ -90,13 +72,7 @@ def test_durations_are_hours_on_a_cluster_too(spark: Any) -> None:
     assert fit_features(there, run_pass=SparkEngine().run_pass) == fit_features(scan(whole))
 
 
-def test_texts_are_categories_and_no_reason_to_refuse(spark: Any, tmp_path: Any) -> None:
+def test_texts_are_categories(spark: Any) -> None:
     codes = ["250.83", "428", "V57", "401.9"] * 60
     frame = spark.createDataFrame(pa.table({"code": codes, "x": [k / 7 for k in range(240)]}))
     assert scan(frame).columns[0].kind == "categorical"
-    rows = [f"{k / 8},{'forty' if k % 60 == 0 else k}" for k in range(240)]
-    (tmp_path / "t.csv").write_text("\n".join(["x,z", *rows]))
-    here, there = scan(tmp_path / "t.csv"), scan(read(str(tmp_path / "t.csv")))
-    assert there.notes == here.notes
-    assert there.columns == here.columns
-    assert here.columns[1].type == "int64"

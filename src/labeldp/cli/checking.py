@@ -45,7 +45,7 @@ def verify(
     from labeldp.verification import verify as check
 
     engine = make_engine(engine_name, threads)
-    table = None if data is None else open_data(data, engine_name, {})
+    table = None if data is None else open_data(data, engine_name)
     public_keys = [PublicKey.read(key) for key in keys]
     result = check(directory, table, engine, keys=public_keys)
     if as_json:

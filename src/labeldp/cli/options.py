@@ -350,16 +350,13 @@ def make_engine(name: str, threads: int | None) -> Engine:
     return SparkEngine(progress)
 
 
-def open_data(data: str, engine: str, keywords: dict[str, Any]) -> Any:
-    """Return what `scan` reads: a path, or what Spark finds there.
-
-    Spark reads the bytes itself, so that delimiter and encoding are taken out of `keywords`.
-    """
+def open_data(data: str, engine: str) -> Any:
+    """Return what `scan` reads: a path, or what Spark finds there."""
     if engine != "spark":
         return data
     from labeldp.spark.session import read
 
-    return read(data, keywords.pop("delimiter", None), keywords.pop("encoding", None))
+    return read(data)
 
 
 def scan_table(
@@ -375,10 +372,7 @@ def scan_table(
     from labeldp.features.formula import Formula
 
     if plan is not None:
-        if engine == "spark":
-            for name in ("delimiter", "encoding"):
-                keywords.setdefault(name, plan.table.get(name))
-        source = plan.scan(open_data(data, engine, keywords), **keywords)
+        source = plan.scan(open_data(data, engine), **keywords)
     else:
         if "label" not in keywords and formula is not None:
             keywords["label"] = Formula(formula).label
@@ -386,7 +380,7 @@ def scan_table(
             raise InputError("the label column is missing; name it with --label")
         if "label_range" not in keywords:
             raise InputError("the range of the labels is missing; give --label-range LO HI")
-        source = scan(open_data(data, engine, keywords), **keywords)
+        source = scan(open_data(data, engine), **keywords)
     for text in source.notes:
         note(text)
     return source

@@ -20,9 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from labeldp import errors
 from labeldp.data.options import check_unique_names
 from labeldp.data.readers import TableReader
 from labeldp.data.text_types import TextCounts
@@ -49,11 +47,7 @@ _MOST_PARTS = 512
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterReader(TableReader):
-    """A Spark data frame, its columns renamed to c0, c1, …: Spark takes `a.b` for two names.
-
-    Of delimited text, all columns are strings, and a last one says which lines are malformed. Its
-    parts are Spark's to divide.
-    """
+    """A Spark data frame, its columns renamed to c0, c1, …: Spark takes `a.b` for two names."""
 
     on_cluster: ClassVar[bool] = True
 
@@ -61,7 +55,7 @@ class ClusterReader(TableReader):
     format: str = "Spark"
 
     @classmethod
-    def open(cls, frame: Any, *, text: bool = False) -> ClusterReader:
+    def open(cls, frame: Any) -> ClusterReader:
         """Read the schema; no job runs."""
         with asking_spark():
             check_unique_names(frame.columns, "the Spark data frame")
@@ -70,8 +64,7 @@ class ClusterReader(TableReader):
                 (column.name, _arrow_type(column.dataType.simpleString()))
                 for column in frame.schema
             ]
-        schema = pa.schema(fields[:-1] if text else fields)
-        return cls(frame=numbered, stored_schema=schema, delimited=text)
+        return cls(frame=numbered, stored_schema=pa.schema(fields))
 
     def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Refuse: rows stay where they are."""
@@ -81,16 +74,11 @@ class ClusterReader(TableReader):
             "for a table that fits here, pass its toArrow()"
         )
 
-    def count_texts(
-        self, names: Sequence[str], date_format: str | None
-    ) -> tuple[int, dict[str, TextCounts]]:
-        """Count the texts of every part where it is."""
-        parts = self.ask_parts(names, lambda part: part.count_texts(names, date_format))
-        total, counts = 0, {name: TextCounts() for name in names}
-        for rows, part in parts:
-            total += rows
-            counts = {name: count + part[name] for name, count in counts.items()}
-        return total, counts
+    def count_texts(self, names: Sequence[str], *_: object) -> tuple[int, dict[str, TextCounts]]:
+        """Refuse: texts of numbers and dates are Spark's to read."""
+        raise InputError(
+            f"column {names[0]!r} is no number or date on Spark; cast it there (`withColumn`)"
+        )
 
     def count_rows(self) -> int:
         with asking_spark():
@@ -105,20 +93,18 @@ class ClusterReader(TableReader):
         """
         places = [self.stored_schema.get_field_index(name) for name in columns]
         schema = pa.schema([self.stored_schema.field(place) for place in places])
-        extra = [len(self.stored_schema)] if self.delimited else []
         parsers = {name: self.parsers[name] for name in columns if name in self.parsers}
-        template = PartReader(stored_schema=schema, delimited=self.delimited, parsers=parsers)
+        template = PartReader(stored_schema=schema, parsers=parsers)
 
         def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _answer(ask, replace(template, stream=batches))
 
         with asking_spark():
-            wanted = self.frame.select(*(f"c{index}" for index in places + extra))
+            wanted = self.frame.select(*(f"c{index}" for index in places))
             few = wanted.coalesce(_MOST_PARTS)
             table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
         for refusal in table["refusal"].drop_null().to_pylist():
-            name, _, message = refusal.partition(":")
-            raise getattr(errors, name)(message)
+            raise DataError(refusal)
         return (pickle.loads(zlib.decompress(answer.as_py())) for answer in table["answer"])
 
 
@@ -136,13 +122,7 @@ class PartReader(TableReader):
         """Yield the columns, in batches as Spark sends them."""
         del columns, batch_rows
         for batch in self.stream:
-            arrays = list(batch.columns)
-            if self.delimited and pc.any(arrays.pop()).as_py():
-                raise DataError(
-                    "a line of the delimited text has not as many fields as the header; correct "
-                    "the quoting or the delimiter (Spark reads no line breaks inside quotes)"
-                )
-            typed = zip(arrays, self.stored_schema.types, strict=True)
+            typed = zip(batch.columns, self.stored_schema.types, strict=True)
             arrays = [array.cast(type_) for array, type_ in typed]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.stored_schema)
 
@@ -160,9 +140,7 @@ def over_parts(
     assert isinstance(reader, ClusterReader)
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)
-    bare = replace(
-        source, reader=PartReader(stored_schema=pa.schema([]), delimited=reader.delimited)
-    )
+    bare = replace(source, reader=PartReader(stored_schema=pa.schema([])))
     return reader.ask_parts(names, lambda part: ask(replace(bare, reader=part)))
 
 
@@ -176,8 +154,7 @@ def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatc
     try:
         answer = zlib.compress(pickle.dumps(ask(part)), 1)  # counts: several times smaller
     except LabelDPError as problem:
-        where = re.sub(r" at row (\d+)(?=; )", r" at row \1 of its Spark partition", str(problem))
-        refusal = f"{type(problem).__name__}:{where}"
+        refusal = re.sub(r" at row (\d+)(?=; )", r" at row \1 of its Spark partition", str(problem))
     except Exception as problem:
         place = traceback.extract_tb(problem.__traceback__)[-1]
         raise RuntimeError(

@@ -180,14 +180,6 @@ class TextCounts:
         if len(self.words) <= MOST_WORDS:
             self.words.update(texts.filter(wordy).unique()[: MOST_WORDS + 1].to_pylist())
 
-    def __add__(self, other: TextCounts) -> TextCounts:
-        return TextCounts(
-            self.kinds + other.kinds,
-            self.numbers + other.numbers,
-            self.dates + other.dates,
-            self.words | other.words,
-        )
-
     def with_decimal(self, sign: str, unit: str | None = None) -> tuple[int, str]:
         """Return how many numbers there are with a decimal sign and a unit, and the unit.
 

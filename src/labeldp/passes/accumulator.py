@@ -7,14 +7,13 @@ give the same result. Engines know nothing of statistics: a new statistic is a n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.data.labels import LabelCheck
 from labeldp.data.persons import without_person_hashes
 from labeldp.data.source import Source
 
@@ -132,23 +131,6 @@ def states_of(
         for accumulator in fresh:
             accumulator.add(encoded, labels, first)
     return [accumulator.state() for accumulator in fresh]
-
-
-def states_in_order(
-    source: Source,
-    accumulators: Sequence[Accumulator[Any]],
-    requirements: PassRequirements,
-    check: LabelCheck | None,
-) -> list[Any]:
-    """Return the states after one source, or one part of it, from its first row to its last."""
-
-    def numbered() -> Iterator[tuple[int, Batch]]:
-        first = 0
-        for _, rows, labels in source.numbered_batches(requirements.columns, check):
-            yield first, (rows, labels)
-            first += rows.num_rows
-
-    return states_of(accumulators, requirements.features, numbered())
 
 
 def one_or_all(results: Sequence[Any]) -> Any:

@@ -6,9 +6,7 @@ involve labels are private and exist only on the way. Executors draw nothing and
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,12 +19,9 @@ from labeldp.passes.accumulator import (
     PassRequirements,
     combine,
     one_or_all,
-    states_in_order,
+    states_of,
 )
 from labeldp.passes.engine import Engine, LocalEngine, Progress, quiet
-
-_SECONDS = 0.5
-"""Time between two questions how far a job is."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +53,7 @@ class SparkEngine:
             )
         label_check = source.label_check() if requirements.labels else None
         totals = [each.new() for each in (*(row_check for row_check, _ in checks), *accumulators)]
-        rows = source.total_rows if requirements.features is None else requirements.features.rows
-        with (
-            self.progress(task, rows) as advance,
-            finished_rows(source.reader.frame, rows, advance),
-        ):
+        with self.progress(task, None):
             ask = partial(_part, totals, requirements)
             parts = over_parts(source, requirements.columns, ask, labels=requirements.labels)
         for states, flags in parts:  # one at a time: of wide tables many would not fit at once
@@ -92,49 +83,10 @@ def _part(
     Flags are only looked at after all parts: nothing is said about labels before the last row.
     """
     check = source.label_check() if requirements.labels else None
-    states = states_in_order(source, accumulators, requirements, check)
+    batches = source.numbered_batches(requirements.columns, check)
+    numbered = ((int(numbers[0]), (rows, labels)) for numbers, rows, labels in batches)
+    states = states_of(accumulators, requirements.features, numbered)
     return states, [] if check is None else sorted(check.raised)
-
-
-@contextmanager
-def finished_rows(frame: Any, rows: int | None, advance: Callable[[int], None]) -> Iterator[None]:
-    """Report the rows that finished tasks stand for to `advance` while a job over `frame` runs.
-
-    The driver is asked now and then; executors report nothing. Where the number of rows is
-    unknown, or the state of tasks (Spark Connect), nothing is reported.
-    """
-    try:
-        tracker = None if rows is None else frame.sparkSession.sparkContext.statusTracker()
-    except Exception:  # whatever Spark raises where there is none: a bar is no reason to fail
-        tracker = None
-    if rows is None or tracker is None:
-        yield
-        return
-    ended, reported = threading.Event(), 0
-
-    def report() -> None:
-        nonlocal reported
-        while not ended.wait(_SECONDS):
-            try:
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            except Exception:  # a session that is being stopped
-                continue
-            known = [stage for stage in stages if stage is not None]
-            done = sum(stage.numCompletedTasks for stage in known)
-            share = done / max(1, sum(stage.numTasks for stage in known))
-            fresh = int(rows * share) - reported
-            if fresh > 0:
-                advance(fresh)
-                reported += fresh
-
-    thread = threading.Thread(target=report, name="labeldp progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    advance(rows - reported)
 
 
 def engine_for(source: Source) -> Engine:
