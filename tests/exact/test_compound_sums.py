@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 from math import comb
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,12 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import Leverage, LeverageScan
+from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.features import encoder
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
+from labeldp.kernels import Scratch
 from tests.exact.test_exact_sums import dense_codes
 
 RANGE = (0.0, 10.0)
@@ -97,7 +100,7 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     }
     for many, pieces in product((1, 99), encoded.values()):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(leverage, "_MANY_NUMBERS", many)  # 99: every row is looked at closely
+            patch.setattr(leverage, "MANY_NUMBERS", many)  # 99: every row is looked at closely
             scan_ = LeverageScan(features, factor)
             parts = [scan_.new(), scan_.new()]
             for place, piece in enumerate(reversed(pieces)):
@@ -128,22 +131,28 @@ def test_of_many_numbers_a_few_rows_are_looked_at_closely(
     sums = GramAccumulator(features)
     sums.add(features.encode(batch))
     factor = verified_cholesky(sums.result(), features)
-    closely = []
+    closely = list[int]()
 
     def found(many: int) -> Leverage:
-        monkeypatch.setattr(leverage, "_MANY_NUMBERS", many)
+        monkeypatch.setattr(leverage, "MANY_NUMBERS", many)
         scan_ = LeverageScan(features, factor)
         for start in range(0, 3000, step):
-            encoded = features.encode(batch.slice(start, step))
-            near = scan_._near(encoded)
-            closely.append(encoded.rows if near is None else len(near))
-            scan_.add(encoded, None, start)
+            scan_.add(features.encode(batch.slice(start, step)), None, start)
         return scan_.result()
 
-    assert found(1) == found(99)
-    batches = len(closely) // 2
-    assert sum(closely[:batches]) <= 20 * batches
-    assert sum(closely[batches:]) == 3000
+    def counting(
+        form: QuadraticForm, rows: Encoded, scratch: Scratch, *, rough: bool = False
+    ) -> Any:
+        closely.append(0 if rough else rows.rows)
+        return form_of_rows(form, rows, scratch, rough=rough)
+
+    form_of_rows = QuadraticForm.__call__
+    monkeypatch.setattr(QuadraticForm, "__call__", counting)
+    few = found(1)
+    assert sum(closely) <= 20 * len(closely) / 2
+    closely.clear()
+    assert few == found(99)
+    assert sum(closely) == 3000
 
 
 def exact_leverages(x: np.ndarray) -> list[Fraction]:

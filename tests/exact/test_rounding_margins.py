@@ -589,7 +589,6 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
             marks = rng.integers(0, 15, 8).astype(np.uint64)
             keys = np.where(marks == 3, -np.inf, (marks * 7 % 5).astype(float))
             rows = Encoded(8, marks[:, None].astype(float), (), features.joint_codes)
-            entrance = pool.threshold_after(np.unique(keys))
             pool = pool.with_rows(keys, marks, rows)
             seen |= {int(mark): float(key) for mark, key in zip(marks, keys, strict=True)}
             ranked = sorted((-key, mark) for mark, key in seen.items() if key > -np.inf)
@@ -598,7 +597,6 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
             assert pool.rows.numbers[:, 0].tolist() == [float(mark) for _, mark in ranked[:size]]
             full = len(pool.keys) == size
             assert pool.threshold == (pool.keys[-1] if full else -np.inf)
-            assert pool.threshold >= entrance
 
 
 # --- persons -------------------------------------------------------------------------------------
@@ -782,14 +780,11 @@ def test_sums_of_products_are_exact_however_large(entry: int) -> None:
     assert made.diagonal().tolist() == [7.0, float(entry)]
 
 
-def test_the_entrance_of_a_pool_is_its_last_key_or_that_of_the_rows_that_come() -> None:
+def test_the_entrance_of_a_pool_is_its_last_key() -> None:
     features = fit_features(scan(pa.table({"x": np.arange(50.0)})))
     from labeldp.features.encoder import Encoded
 
     none = Encoded.empty(features)
     pool = TopK(2, np.array([5.0, 3.0]), np.array([1, 2], np.uint64), none)
     assert pool.threshold == 3.0
-    assert pool.threshold_after(np.array([9.0])) == 3.0
-    assert pool.threshold_after(np.array([1.0, 9.0, 4.0])) == 4.0
-    assert pool.threshold_after(np.array([1.0, 2.0])) == 3.0
     assert TopK(3, pool.keys, pool.hashes, none).threshold == -np.inf

@@ -182,9 +182,8 @@ def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> No
 @pytest.mark.parametrize(
     ("largest", "worst", "drawn", "near"),
     [
-        (0.0, 99.0, 99.0, [5, 6]),
         (5.4, 99.0, 99.0, [5, 6]),
-        (6.4, 99.0, 99.0, [6]),
+        (5.5, 99.0, 99.0, [6]),
         (6.5, 99.0, 99.0, []),
         (99.0, 5.5, 99.0, [5, 6]),
         (99.0, 5.51, 99.0, [6]),
@@ -197,31 +196,19 @@ def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> No
 def test_rows_that_may_be_longest_or_enter_a_pool_have_room_for_two_roundings(
     largest: float, worst: float, drawn: float, near: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Values 0 to 6 that are half a unit off at most; one of equal rows speaks for all."""
-    rough = np.arange(7.0)
-    marks = np.array([5, 4, 3, 3, 2, 1, 0], np.uint64)
-    asked: list[tuple[str, list[float]]] = []
-
-    def entrance(name: str, least: float) -> Any:
-        def told(keys: Reals) -> float:
-            asked.append((name, sorted(keys.tolist())))
-            return least
-
-        return SimpleNamespace(threshold_after=told)
-
+    """Of eight numbers and more; values 0 to 6 that are half a unit off at most."""
     made: Any = object.__new__(RowNormScan)
-    made._sampling_keys = lambda values, seen: (
-        np.where(values > 0, 2 * values, -math.inf) + 0 * seen
-    )
-    made._largest = largest
-    made._worst, made._sampled = entrance("worst", worst), entrance("drawn", drawn)
-    monkeypatch.setattr(module, "_content_hashes", lambda _: marks)
-    batch: Any = None
-    assert made._candidates(batch, rough, 0.5).tolist() == near
-    assert asked == [
-        ("worst", [-0.5, 0.5, 1.5, 3.5, 4.5, 5.5]),
-        ("drawn", [-math.inf, 1.0, 3.0, 7.0, 9.0, 11.0]),
-    ]
+    made._form = Mock(side_effect=lambda *_, **__: np.arange(7.0))
+    made._form.rounding_error = lambda _reach: 0.25
+    made._sampling_keys = lambda values, _seen: np.where(values > 0, 2 * values, -math.inf)
+    made._largest, made._reach, made._keep = largest, np.zeros(8), 3
+    made._worst, made._sampled = SimpleNamespace(threshold=worst), SimpleNamespace(threshold=drawn)
+    made._update_maximum = made._offer = made._scratch = Mock()
+    monkeypatch.setattr(module, "_content_hashes", lambda _: None)
+    batch: Any = SimpleNamespace(rows=7, numbers=np.zeros((7, 8)), take=Mock())
+    made.add(batch)
+    ((places,), _) = batch.take.call_args
+    assert places.tolist() == near
 
 
 def test_rows_that_may_be_longest_are_looked_at_in_their_order(
@@ -332,26 +319,33 @@ def test_a_scan_of_no_rows_has_no_leverage() -> None:
 def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     """Of eight numbers and more: within twice the slack of the fifth largest rough value."""
     made: Any = object.__new__(LeverageScan)
-    rough = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.5])
-    made._form = Mock(side_effect=lambda *_, **__: rough.copy())
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.5])
+    seen: list[list[int]] = []
+
+    def near(*largest: Any) -> list[int]:
+        made._largest, made._reach = list(largest), np.zeros(8)
+        made.add(rows)
+        return seen.pop()
+
+    def form(batch: Encoded, _scratch: Any, *, rough: bool = False) -> Reals:
+        if rough:
+            whole.append(batch.numbers)
+            return values.copy()
+        places = [int(np.flatnonzero((whole[-1] == row).all(1))[0]) for row in batch.numbers]
+        seen.append(places)
+        return values[places]
+
+    rows, whole = prepared(8, ())[1].take(np.arange(8)), list[Reals]()
+    made._form = Mock(side_effect=form)
     made._form.generous_rounding_error = lambda reach: 0.125 * len(reach) / 8
-    made._features, made._scratch = SimpleNamespace(rows=8), None
-    made._largest = []
-    batch: Any = SimpleNamespace(rows=8)
-    made._reach = np.zeros(7)
-    assert made._near(batch) is None
-    made._reach = np.zeros(8)
-    assert made._near(SimpleNamespace(rows=5)) is None
+    made._scratch = None
     # the fifth largest is 3; the slack of a difference of two is 0.25
-    assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
-    rough[1] = 2.5
-    assert made._near(batch).tolist() == [1, 2, 3, 4, 5, 6]
-    rough[1] = 2.49
-    assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
-    made._largest = [(k - 9.25, (), (), k) for k in range(5)]
-    assert made._near(batch).tolist() == [4, 5, 6]  # whose fifth is 5.25
-    made._largest = made._largest[:4]
-    assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
+    assert near() == [2, 3, 4, 5, 6]
+    values[1] = 2.5
+    assert near() == [1, 2, 3, 4, 5, 6]
+    values[1] = 2.49
+    assert near() == [2, 3, 4, 5, 6]
+    assert near(*((k - 9.25, (), (), k) for k in range(5))) == [4, 5, 6]  # its fifth: 5.25
 
 
 # --- what accumulators ask for, and take along ---

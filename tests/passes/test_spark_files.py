@@ -200,7 +200,7 @@ def test_text_that_spark_read_is_typed_by_spark(spark: Any, tmp_path: Path) -> N
     frame = spark.read.csv(str(tmp_path / "t.csv"), header=True, inferSchema=True)
     there, here = scan(frame, **LABEL), scan(table(600), **LABEL)
     assert [(c.name, c.kind) for c in there.columns] == [(c.name, c.kind) for c in here.columns]
-    with pytest.raises(InputError, match="is no number or date on Spark; cast it there"):
+    with pytest.raises(DataError, match="is no number or date on Spark; cast it there"):
         scan(frame, numeric=["colour"], **LABEL)
     with pytest.raises(InputError, match="`delimiter` is for text files"):
         scan(frame, delimiter=";", **LABEL)

@@ -76,7 +76,7 @@ class ClusterReader(TableReader):
 
     def count_texts(self, names: Sequence[str], *_: object) -> tuple[int, dict[str, TextCounts]]:
         """Refuse: texts of numbers and dates are Spark's to read."""
-        raise InputError(
+        raise DataError(
             f"column {names[0]!r} is no number or date on Spark; cast it there (`withColumn`)"
         )
 

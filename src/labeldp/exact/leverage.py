@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky
 from labeldp.exact.gram import GramAccumulator, no_rows
-from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.quadratic_form import MANY_NUMBERS, QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Scratch
@@ -26,8 +26,6 @@ from labeldp.passes.accumulator import PassRequirements, RowNumber
 
 _LISTED = 5
 """Rows of largest leverage that are named."""
-_MANY_NUMBERS = 8
-"""From so many numeric columns on, a matrix product that finds the few candidates pays."""
 
 
 @dataclass(frozen=True)
@@ -97,50 +95,29 @@ class LeverageScan:
         return fresh
 
     def add(self, batch: Encoded, _labels: object = None, first: int = 0) -> None:
-        size = np.abs(batch.numbers).max(axis=0, initial=0.0)
-        self._reach = np.maximum(self._reach, size)
-        near = self._near(batch)
-        some = batch if near is None else batch.take(near)
-        values = self._form(some, self._scratch)
-        # A row below the fifth largest, of those before or of these, is not among the largest.
-        least = self._least
-        if not len(values) or values.max() < least:
-            return
-        place = max(0, len(values) - _LISTED)
-        least = max(least, float(np.partition(values, place)[place]))
-        # Of equal rows those first by content, so that batches of many equal rows cost little.
-        equal = np.flatnonzero(values == least)
-        ties = some.take(equal)
-        order = np.lexsort((equal, *reversed((*ties.categories, *ties.numbers.T))))[:_LISTED]
-        chosen = np.concatenate([np.flatnonzero(values > least), equal[order]])
-        rows = some.take(chosen)
+        self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
+        rough = len(self._reach) >= MANY_NUMBERS
+        values = self._form(batch, self._scratch, rough=rough)
+        # A rough value is off by at most two rounding errors: its own, and that of the value it
+        # stands for. So the fifth largest value is at least the fifth largest rough one less that
+        # slack, and a row with such a value has a rough one of at least that less the slack again.
+        slack = 2 * self._form.generous_rounding_error(self._reach) if rough else 0.0
+        least = -self._largest[-1][0] if len(self._largest) == _LISTED else -np.inf
+        if batch.rows > _LISTED:
+            least = max(least, float(np.partition(values, -_LISTED)[-_LISTED]) - slack)
+        near = np.flatnonzero(values >= least - slack)
+        rows = batch.take(near)
+        values = self._form(rows, self._scratch) if rough else values[near]
+        contents = (*rows.categories, *rows.numbers.T)
+        chosen = np.lexsort((*reversed(contents), -values))[:_LISTED]
+        rows = rows.take(chosen)
         levels: list[tuple[int, ...]] = [()] * rows.rows
         if rows.codes:
             levels = [tuple(codes) for codes in np.stack(rows.categories, axis=1).tolist()]
         numbers = map(tuple, rows.numbers.tolist())
-        places = first + (chosen if near is None else near[chosen])
-        candidates = zip((-values[chosen]).tolist(), levels, numbers, places.tolist(), strict=True)
+        places = (first + near[chosen]).tolist()
+        candidates = zip((-values[chosen]).tolist(), levels, numbers, places, strict=True)
         self._largest = sorted([*self._largest, *candidates])[:_LISTED]
-
-    @property
-    def _least(self) -> float:
-        """The leverage below which no row can be listed any more."""
-        return -self._largest[-1][0] if len(self._largest) == _LISTED else -np.inf
-
-    def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
-        """Return the few rows that may be among the largest; None: any row may.
-
-        A rough value is off by at most two rounding errors, its own and that of the value it
-        stands for. So the fifth largest value is at least the fifth largest rough one less that
-        slack, and a row with such a value has a rough one of at least that less the slack again.
-        """
-        if len(self._reach) < _MANY_NUMBERS or batch.rows <= _LISTED:
-            return None
-        rough = self._form(batch, self._scratch, rough=True)
-        slack = 2 * self._form.generous_rounding_error(self._reach)
-        place = batch.rows - _LISTED
-        least = max(self._least, float(np.partition(rough, place)[place]) - slack)
-        return np.flatnonzero(rough >= least - slack)
 
     def state(self) -> ScanState:
         return self._largest, self._reach

@@ -28,6 +28,8 @@ from labeldp.kernels import Scratch, add_pair_lookup
 
 Floats = NDArray[np.float64]
 
+MANY_NUMBERS = 8
+"""From so many numeric columns on, a matrix product that finds the few candidates pays."""
 _CACHED_ROWS, _CACHED_TERMS = 64, 1 << 15
 """Rows, or rows times numbers, that fit the processor's cache."""
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky, gram_of_triangle, matrix_digest
 from labeldp.exact.gram import no_rows
-from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.quadratic_form import MANY_NUMBERS, QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Scratch, mixed
@@ -51,8 +51,6 @@ _EXACT_ROWS = 256
 """Rows that are computed again from C at a time."""
 _OFFERED = 1 << 16
 """Hashes remembered, so that the many equal rows of some tables are offered once."""
-_MANY_NUMBERS = 8
-"""From so many numeric columns on, a matrix product that finds the few candidates pays."""
 
 
 @dataclass(frozen=True)
@@ -204,13 +202,6 @@ class TopK:
         """No row of smaller key can enter."""
         return float(self.keys[-1]) if len(self.keys) == self.size else -math.inf
 
-    def threshold_after(self, keys: Floats) -> float:
-        """Return the least possible threshold after different rows of at least these keys."""
-        if len(keys) < self.size:
-            return self.threshold
-        place = len(keys) - self.size
-        return max(self.threshold, float(np.partition(keys, place)[place]))
-
     def with_rows(self, keys: Floats, hashes: Hashes, rows: Encoded) -> TopK:
         """Return the collection with those of these rows whose keys are large enough."""
         able = np.flatnonzero((keys >= self.threshold) & (keys > -math.inf))
@@ -290,33 +281,21 @@ class RowNormScan:
         self._has_rows = True
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
         error = self._form.rounding_error(self._reach)
-        if len(self._reach) < _MANY_NUMBERS:
+        rough = len(self._reach) >= MANY_NUMBERS
+        values = self._form(batch, self._scratch, rough=rough)
+        if self._keep and rough:
+            # Which rows are kept must not depend on how the table was cut into batches, but the
+            # last digits of a matrix product do: those that may be kept get others. A rough value
+            # is off by at most two errors: its own, and that of the value it stands for.
+            upper = values + 2 * error
+            near = (upper > self._largest) | (upper >= self._worst.threshold)
+            least = max(self._sampled.threshold, 0.0)
+            near |= self._sampling_keys(upper, _content_hashes(batch)) >= least
+            batch = batch.take(np.flatnonzero(near))
             values = self._form(batch, self._scratch)
-        else:
-            values = self._form(batch, self._scratch, rough=True)
-            if self._keep:
-                # Which rows are kept must not depend on how the table was cut into batches, but
-                # the last digits of a matrix product do: those that may be kept get others.
-                batch = batch.take(self._candidates(batch, values, 2 * error))
-                values = self._form(batch, self._scratch)
         self._update_maximum(batch, values, error)
         if self._keep:
             self._offer(batch, values)
-
-    def _candidates(self, batch: Encoded, rough: Floats, slack: float) -> NDArray[np.intp]:
-        """Return the rows that may have the largest norm or be kept.
-
-        A rough value is off by at most two errors, the slack: its own, and that of the value it
-        stands for.
-        """
-        near = rough + slack > max(self._largest, float(rough.max()) - 2 * slack)
-        hashes = _content_hashes(batch)
-        _, places = np.unique(hashes, return_index=True)
-        near |= rough + slack >= self._worst.threshold_after(rough[places] - slack)
-        low = self._sampling_keys(rough[places] - slack, hashes[places])
-        least = self._sampled.threshold_after(low)
-        near |= self._sampling_keys(rough + slack, hashes) >= max(least, 0.0)
-        return np.flatnonzero(near)
 
     def _update_maximum(self, batch: Encoded, values: Floats, error: float) -> None:
         """Take the largest ‖C x‖² of these rows, rounded up, into the maximum.

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import accumulate, chain
 from queue import LifoQueue
 from typing import Any, Protocol
-
-import numpy as np
 
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, at_least, to_int
@@ -111,17 +109,16 @@ class LocalEngine:
         memory, check = self.memory, source.label_check() if requirements.labels else None
         sizes = [part.total_rows or 0 for part in memory.parts]
         parts = [memory.read(number, requirements, check) for number in range(len(sizes))]
-        if requirements.row_numbers and source.drop_missing_labels:
+        if source.drop_missing_labels:
             # Rows without labels are left out, so a number follows only from all rows before.
             parts = [chain.from_iterable(parts)]
-        # Before the pass the numbers of a part's rows are known from the file; how many rows were
-        # left out is known after it, and `row` takes them off.
-        starts = np.cumsum([0, *sizes]).tolist()
+        starts = accumulate(sizes, initial=0)
+        numbered = [_numbered(part, start) for part, start in zip(parts, starts, strict=False)]
         # Fewer threads if the states are large.
         most = max(1, _MOST_STATE_BYTES // max(1, requirements.state_bytes))
         count = min(thread_count(self.threads), most)
         with self.progress(task, source.total_rows) as advance, ThreadPoolExecutor(count) as pool:
-            stream = BatchStream(parts, starts, advance)
+            stream = BatchStream(numbered, advance)
             # Each thread adds the batches that it gets from the stream to states of its own.
             jobs = [
                 pool.submit(states_of, totals, requirements.features, stream) for _ in range(count)
@@ -138,16 +135,17 @@ class LocalEngine:
             memory.check_unchanged()
             # Only now, after the last row, may anything be said about labels.
             check.finish()
-
-        def row(number: int) -> int:
-            """Return the row of the table, rows that were left out not counted."""
-            part = int(np.searchsorted(starts[: len(parts)], number, side="right")) - 1
-            return sum(stream.rows[:part]) + number - int(starts[part])
-
         for of_thread in states:
             for total, state in zip(totals, of_thread, strict=True):
                 total.merge(state)
-        return [total.result(row) for total in totals]
+        return [total.result(int) for total in totals]
+
+
+def _numbered(batches: Iterator[Batch], first: int) -> Iterator[tuple[int, Batch]]:
+    """Yield batches with the numbers of their first rows."""
+    for batch in batches:
+        yield first, batch
+        first += batch[0].num_rows
 
 
 class BatchStream:
@@ -160,42 +158,34 @@ class BatchStream:
     """
 
     def __init__(
-        self,
-        parts: Sequence[Iterator[Batch]],
-        starts: Sequence[int],
-        advance: Callable[[int], None],
+        self, parts: Sequence[Iterator[tuple[int, Batch]]], advance: Callable[[int], None]
     ) -> None:
-        """`starts` are the numbers of the parts' first rows; `advance` is told of added rows."""
-        self._starts, self._advance, self._stopped = starts, advance, False
+        """`advance` is told of added rows."""
+        self._advance, self._stopped = advance, False
         # Last in, first out: a part that is open comes before one that is not.
-        self._free: LifoQueue[tuple[int, Iterator[Batch]] | None] = LifoQueue()
-        for item in reversed(list(enumerate(parts))):
-            self._free.put(item)
+        self._free: LifoQueue[Iterator[tuple[int, Batch]] | None] = LifoQueue()
+        for part in reversed(parts):
+            self._free.put(part)
         self._unfinished, self._lock = len(parts), threading.Lock()
-        self.rows = [0] * len(parts)
-        """Given so far, of every part."""
         if not parts:
             self.stop()
 
     def __iter__(self) -> Iterator[tuple[int, Batch]]:
-        while (item := self._free.get()) is not None and not self._stopped:
-            part, batches = item
+        while (part := self._free.get()) is not None and not self._stopped:
             try:
-                batch = next(batches, None)
+                item = next(part, None)
             except BaseException:
                 self.stop()
                 raise
-            if batch is None:
+            if item is None:
                 with self._lock:
                     self._unfinished -= 1
                     if not self._unfinished:
                         self.stop()
                 continue
-            first, size = self._starts[part] + self.rows[part], batch[0].num_rows
-            self.rows[part] += size
-            self._free.put(item)
-            yield first, batch
-            self._advance(size)
+            self._free.put(part)
+            yield item
+            self._advance(item[1][0].num_rows)
         self._free.put(None)  # the next thread that waits ends too
 
     def stop(self) -> None:

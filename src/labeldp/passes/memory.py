@@ -146,21 +146,20 @@ class Memory:
         narrow = narrow_columns if features is None else features.encoder().pack
         with self._lock:  # drop what was kept of the part, or gathered by a pass that failed
             self._kept.pop(number, None)
-            if self._sizes.pop(number, 0):
-                self._full = self._spent > self._budget
-        batches, fits = list[Any](), True
+            if self._sizes.get(number):
+                self._full = False
+            self._sizes[number] = 0
+        batches, fits = list[Any](), not self._full  # once it is full, no further part is tried
         for batch, labels in rows:
-            fits = fits and not self._full  # once past the budget no further part is kept
             if fits:
                 batch = narrow(batch)
                 batches.append(batch)
                 with self._lock:
-                    self._sizes[number] = self._sizes.get(number, 0) + batch.nbytes
-                    self._full |= self._spent > self._budget
-            elif batches:
-                batches.clear()
-                with self._lock:
-                    self._sizes.pop(number, None)
+                    self._sizes[number] += batch.nbytes
+                    fits = self._spent <= self._budget
+                    if not fits:
+                        self._full, self._sizes[number] = True, 0
+                        batches.clear()
             yield batch, labels
         if batches:
             columns = frozenset(requirements.columns)

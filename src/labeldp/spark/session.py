@@ -21,8 +21,8 @@ def read(data: str) -> Any:
     spark, ending = session(), Path(data).suffix.lower()
     if ending in FORMATS and FORMATS[ending] != "Parquet":
         raise DataError(
-            f"{data}: {FORMATS[ending]} files are not read by Spark here; pass Parquet or ORC files "
-            "or a table, or from Python scan(spark.read.csv(path, header=True, inferSchema=True))"
+            f"{data}: {FORMATS[ending]} files are not read by Spark here; pass Parquet or ORC, or "
+            "a table, or from Python scan(spark.read.csv(path, header=True, inferSchema=True))"
         )
     with asking_spark(data):
         if "/" in data or ending in (*FORMATS, ".orc") or Path(data).exists():
