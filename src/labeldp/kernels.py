@@ -6,7 +6,6 @@ functions add one term per row and call. Codes and positions are as narrow as th
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -65,23 +64,3 @@ def keep_freed_memory() -> None:
     32 MiB), so one array that is never touched will do. Elsewhere this does nothing.
     """
     np.empty(31 << 20, dtype=np.uint8)
-
-
-class Scratch:
-    """Uninitialised arrays by name, used again from batch to batch; for one thread.
-
-    The next array of a name overwrites the last. A fresh array of some hundred KiB comes from the
-    operating system and goes back to it, and its first use costs a page fault every 4 KiB: several
-    times the work of most kernels.
-    """
-
-    def __init__(self) -> None:
-        self._held: dict[object, NDArray[np.uint8]] = {}
-
-    def __call__(self, name: object, shape: tuple[int, ...], kind: type[Any]) -> NDArray[Any]:
-        size = math.prod(shape) * np.dtype(kind).itemsize
-        held = self._held.get(name)
-        if held is None or len(held) < size:
-            held = self._held[name] = np.empty(size, dtype=np.uint8)
-        array: NDArray[Any] = held[:size].view(kind).reshape(shape)
-        return array

@@ -24,7 +24,6 @@ from labeldp.features import encoder
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import Scratch
 from tests.exact.test_exact_sums import dense_codes
 
 RANGE = (0.0, 10.0)
@@ -140,11 +139,9 @@ def test_of_many_numbers_a_few_rows_are_looked_at_closely(
             scan_.add(features.encode(batch.slice(start, step)), None, start)
         return scan_.result()
 
-    def counting(
-        form: QuadraticForm, rows: Encoded, scratch: Scratch, *, rough: bool = False
-    ) -> Any:
+    def counting(form: QuadraticForm, rows: Encoded, *, rough: bool = False) -> Any:
         closely.append(0 if rough else rows.rows)
-        return form_of_rows(form, rows, scratch, rough=rough)
+        return form_of_rows(form, rows, rough=rough)
 
     form_of_rows = QuadraticForm.__call__
     monkeypatch.setattr(QuadraticForm, "__call__", counting)

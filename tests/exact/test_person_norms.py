@@ -179,7 +179,7 @@ def test_ids_go_nowhere() -> None:
     batch = next(iter(rows.feature_batches()))
     assert batch.schema.names == [*rows.names, PERSON_COLUMN]
     assert not set(batch[PERSON_COLUMN].to_pylist()) & set(IDS.tolist())
-    assert batch.num_rows == len(next(rows.labels(rows.label_check())))
+    assert batch.num_rows == len(next(rows.labelled_batches())[1])
 
 
 def test_a_row_outside_the_feature_map_has_no_bound() -> None:
@@ -242,7 +242,7 @@ def test_ids_that_cannot_be_used_are_refused() -> None:
         prepared(missing)
     with pytest.raises(InputError, match="is the person and cannot also stand in features"):
         scan(with_ids(IDS), label="label", label_range=RANGE, person="id", features=["id"])
-    with pytest.raises(InputError, match="cannot also be the person"):
+    with pytest.raises(InputError, match="is the person and cannot also stand in label"):
         scan(with_ids(IDS), label="label", label_range=RANGE, person="label")
     with pytest.raises(DataError, match="person: there is no column"):
         scan(with_ids(IDS), label="label", label_range=RANGE, person="idd")

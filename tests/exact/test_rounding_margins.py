@@ -616,7 +616,6 @@ def units(lengths: list[float], slack: float = 0.0, number: float = 1.0) -> Any:
     made: Any = object.__new__(PersonScan)
     made._features = SimpleNamespace(rows=10, reach=np.array([1.0]))
     made._too_long, made._slack = False, slack
-    made._scratch = None
     made._form = lambda *_: np.square(lengths)
     batch: Any = SimpleNamespace(numbers=np.array([[0.5], [number]]))
     return made._units(batch), made._too_long

@@ -25,7 +25,6 @@ from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import Scratch
 
 Reals = NDArray[np.float64]
 ROWS = 240
@@ -75,9 +74,9 @@ def test_a_quadratic_form_is_the_product_of_all_its_terms(
     dense = features.integers(rows)
     expected = np.einsum("ij,jk,ik->i", dense, matrix, dense)
     form = QuadraticForm(features, range(features.width), matrix, matrix)
-    assert np.array_equal(form(rows, Scratch()), expected)
+    assert np.array_equal(form(rows), expected)
     if numbers:
-        assert np.array_equal(form(rows, Scratch(), rough=True), expected)
+        assert np.array_equal(form(rows, rough=True), expected)
     assert np.array_equal(form.gradient(dense[0]), matrix @ dense[0])
 
 
@@ -203,7 +202,7 @@ def test_rows_that_may_be_longest_or_enter_a_pool_have_room_for_two_roundings(
     made._sampling_keys = lambda values, _seen: np.where(values > 0, 2 * values, -math.inf)
     made._largest, made._reach, made._keep = largest, np.zeros(8), 3
     made._worst, made._sampled = SimpleNamespace(threshold=worst), SimpleNamespace(threshold=drawn)
-    made._update_maximum = made._offer = made._scratch = Mock()
+    made._update_maximum = made._offer = Mock()
     monkeypatch.setattr(module, "_content_hashes", lambda _: None)
     batch: Any = SimpleNamespace(rows=7, numbers=np.zeros((7, 8)), take=Mock())
     made.add(batch)
@@ -327,7 +326,7 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
         made.add(rows)
         return seen.pop()
 
-    def form(batch: Encoded, _scratch: Any, *, rough: bool = False) -> Reals:
+    def form(batch: Encoded, *, rough: bool = False) -> Reals:
         if rough:
             whole.append(batch.numbers)
             return values.copy()
@@ -338,7 +337,6 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     rows, whole = prepared(8, ())[1].take(np.arange(8)), list[Reals]()
     made._form = Mock(side_effect=form)
     made._form.generous_rounding_error = lambda reach: 0.125 * len(reach) / 8
-    made._scratch = None
     # the fifth largest is 3; the slack of a difference of two is 0.25
     assert near() == [2, 3, 4, 5, 6]
     values[1] = 2.5
@@ -384,7 +382,7 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
 
 
 def test_a_new_accumulator_is_empty_and_small() -> None:
-    """It has the form that was made, and neither rows nor scratch arrays nor the factor."""
+    """It has the form that was made, and neither rows nor the factor."""
     features, rows, _ = prepared(3, (2,))
     rows = replace(rows, persons=np.arange(ROWS, dtype=np.uint64) << np.uint64(50))
     whole = factor_of(np.eye(features.width) * 2.0**-60)
@@ -398,7 +396,6 @@ def test_a_new_accumulator_is_empty_and_small() -> None:
         made.add(rows)
         fresh = made.new()
         assert fresh._form is made._form
-        assert fresh._scratch is not made._scratch
         assert "_cholesky" not in vars(fresh)
         with pytest.raises(DataError, match="no rows"):
             fresh.result()

@@ -15,7 +15,6 @@ from labeldp.exact import (
 )
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoded
-from labeldp.kernels import Scratch
 from tests.mechanisms.test_noise_shape import Table, form_of, numbers
 from tests.oracles.best_shape import exact_square_length
 from tests.tables import source
@@ -76,11 +75,11 @@ def test_no_part_of_a_row_is_forgotten_in_the_norms(mixed: bool, part: str) -> N
 def test_the_digits_of_a_form_do_not_depend_on_the_rows_beside_a_row(count: int) -> None:
     table = Table(numbers(300, count, 3))
     form, rows = form_of(table.features, some_weights(table, 0, 2.0)), encoded(table)
-    together = form(rows, Scratch()).copy()
+    together = form(rows).copy()
     for size in (1, 7, 130):
         for start in range(0, 300, 37):
             part = slice(start, start + size)
-            alone = form(rows.take(part), Scratch())
+            alone = form(rows.take(part))
             assert np.array_equal(alone, together[part])
 
 

@@ -22,7 +22,6 @@ from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import Scratch
 from labeldp.mechanisms import noise_shape as module
 from labeldp.mechanisms.noise_shape import (
     NoiseCovariance,
@@ -202,7 +201,7 @@ def test_the_rounding_of_both_ways_is_bounded(seed: int, spread: float, mixed: b
     bound = form.rounding_error(np.abs(encoded.numbers).max(axis=0, initial=0.0))
     exact = [exact_square_length(lower, row) for row in table.codes]
     for rough in (False, True):
-        values = form(encoded, Scratch(), rough=rough)
+        values = form(encoded, rough=rough)
         errors = [abs(Fraction(float(v)) - e) for v, e in zip(values, exact, strict=True)]
         assert max(errors) <= Fraction(bound)
     assert bound <= 1e-6 * float(max(exact)) * 10.0 ** (4 * spread)
@@ -256,7 +255,7 @@ def test_rows_passed_over_would_not_have_been_drawn(
     weights = table.isotropic()
     (batch,) = table.data.feature_batches(table.features.columns)
     encoded = table.features.encode(batch)
-    values = form_of(table.features, weights)(encoded, Scratch())
+    values = form_of(table.features, weights)(encoded)
     floor = share * float(values.max())
     uniform = ((row_norms._content_hashes(encoded) >> np.uint64(12)) + 0.5) * 2.0**-52
     keys = np.where(values > floor, (values - floor) / -np.log(uniform), -np.inf)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import kernels
-from labeldp.kernels import Scratch
 
 ROWS = st.integers(0, 200)
 SIZES = st.sampled_from([1, 2, 9, 256, 257])
@@ -59,11 +58,3 @@ def test_entries_are_added_with_one_rounding_each(
     total = start.copy()
     kernels.add_pair_lookup(total, table, one, two)
     assert total.tolist() == want
-
-
-def test_scratch_reuses_its_memory_and_grows() -> None:
-    scratch = Scratch()
-    first = scratch("a", (10,), np.float64)
-    assert np.shares_memory(first, scratch("a", (2, 4), np.int32))
-    assert not np.shares_memory(first, scratch("b", (10,), np.float64))
-    assert scratch("a", (1000,), np.float64).shape == (1000,)

@@ -21,7 +21,6 @@ from labeldp.exact.gram import GramAccumulator, no_rows
 from labeldp.exact.quadratic_form import MANY_NUMBERS, QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Scratch
 from labeldp.passes.accumulator import PassRequirements, RowNumber
 
 _LISTED = 5
@@ -64,7 +63,7 @@ class LeverageScan:
 
     def __init__(self, features: FeatureMap, cholesky: VerifiedCholesky) -> None:
         self._features, self._cholesky = features, cholesky
-        self._error_bound, self._scratch = cholesky.error_bound, Scratch()
+        self._error_bound = cholesky.error_bound
         self._largest: list[_Candidate] = []
         self._reach = np.zeros(len(features.number_columns))
 
@@ -89,7 +88,7 @@ class LeverageScan:
         The factor, which may be large and has served its purpose, stays behind.
         """
         fresh = copy(self)
-        fresh._form, fresh._scratch = self._form, Scratch()
+        fresh._form = self._form
         fresh._largest, fresh._reach = [], np.zeros_like(self._reach)
         vars(fresh).pop("_cholesky", None)
         return fresh
@@ -97,7 +96,7 @@ class LeverageScan:
     def add(self, batch: Encoded, _labels: object = None, first: int = 0) -> None:
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
         rough = len(self._reach) >= MANY_NUMBERS
-        values = self._form(batch, self._scratch, rough=rough)
+        values = self._form(batch, rough=rough)
         # A rough value is off by at most two rounding errors: its own, and that of the value it
         # stands for. So the fifth largest value is at least the fifth largest rough one less that
         # slack, and a row with such a value has a rough one of at least that less the slack again.
@@ -107,7 +106,7 @@ class LeverageScan:
             least = max(least, float(np.partition(values, -_LISTED)[-_LISTED]) - slack)
         near = np.flatnonzero(values >= least - slack)
         rows = batch.take(near)
-        values = self._form(rows, self._scratch) if rough else values[near]
+        values = self._form(rows) if rough else values[near]
         contents = (*rows.categories, *rows.numbers.T)
         chosen = np.lexsort((*reversed(contents), -values))[:_LISTED]
         rows = rows.take(chosen)

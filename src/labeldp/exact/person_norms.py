@@ -24,7 +24,6 @@ from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Scratch
 from labeldp.passes.accumulator import PassRequirements
 
 _WAITING = 1 << 19
@@ -63,7 +62,6 @@ class PersonScan:
         self._hashes: PersonHashes = np.empty(0, np.uint64)
         self._sums: Sums = np.empty((0, 2), np.int64)
         self._waiting: list[tuple[PersonHashes, Sums]] = []
-        self._scratch = Scratch()
 
     @cached_property
     def _form(self) -> QuadraticForm | None:
@@ -109,7 +107,7 @@ class PersonScan:
             return 0
         reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
         # The bound on the error is added to the square, 2**-50 covers the root and its product.
-        squares = self._form(batch, self._scratch) + self._slack
+        squares = self._form(batch) + self._slack
         lengths = np.sqrt(np.maximum(squares, 0.0)) * (1 + 2.0**-50)
         # Rows beyond the fitted ends, or of a norm of 2 or more, void the bounds above; L of a
         # plan is below 1, so a long row is a violation anyway.

@@ -24,7 +24,7 @@ from labeldp.exact.cholesky import LARGE, ROUNDOFF
 from labeldp.exact.gram import BLOCK_ROWS
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Scratch, add_pair_lookup
+from labeldp.kernels import add_pair_lookup
 
 Floats = NDArray[np.float64]
 
@@ -68,15 +68,14 @@ class QuadraticForm:
                 block = self._matrix[self._slices[member]][:, self._numbers]
                 tables += 2 * block[levels].T
 
-    def __call__(self, batch: Encoded, scratch: Scratch, *, rough: bool = False) -> Floats:
+    def __call__(self, batch: Encoded, *, rough: bool = False) -> Floats:
         """Return the form of every row: the same digits however rows are batched, unless `rough`.
 
         Elementwise operations in a fixed order give every row its own digits. A matrix product is
         faster where there are many numbers, but its last digits depend on the rows beside a row.
         """
         numbers = self._numbers
-        total: Floats = scratch("total", (batch.rows,), np.float64)
-        total[:] = self._matrix[0, 0] if self._intercept else 0.0
+        total = np.full(batch.rows, self._matrix[0, 0] if self._intercept else 0.0)
         for (left, right), table in self._pairs.items():
             if left == right:
                 total += table.take(batch.codes[left])

@@ -34,7 +34,7 @@ from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import MANY_NUMBERS, QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Scratch, mixed
+from labeldp.kernels import mixed
 from labeldp.passes.accumulator import PassRequirements
 
 Floats = NDArray[np.float64]
@@ -254,7 +254,6 @@ class RowNormScan:
         self._largest, self._reach = 0.0, np.zeros(len(self._features.number_columns))
         self._has_rows = False
         self._offered = np.zeros(_OFFERED if self._keep else 0, np.uint64)
-        self._scratch = Scratch()
 
     @cached_property
     def _form(self) -> QuadraticForm:
@@ -282,7 +281,7 @@ class RowNormScan:
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
         error = self._form.rounding_error(self._reach)
         rough = len(self._reach) >= MANY_NUMBERS
-        values = self._form(batch, self._scratch, rough=rough)
+        values = self._form(batch, rough=rough)
         if self._keep and rough:
             # Which rows are kept must not depend on how the table was cut into batches, but the
             # last digits of a matrix product do: those that may be kept get others. A rough value
@@ -292,7 +291,7 @@ class RowNormScan:
             least = max(self._sampled.threshold, 0.0)
             near |= self._sampling_keys(upper, _content_hashes(batch)) >= least
             batch = batch.take(np.flatnonzero(near))
-            values = self._form(batch, self._scratch)
+            values = self._form(batch)
         self._update_maximum(batch, values, error)
         if self._keep:
             self._offer(batch, values)

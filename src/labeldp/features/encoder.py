@@ -11,7 +11,7 @@ matrix needs of each pair of categories is a margin of the group tables, taken o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -30,7 +30,7 @@ from labeldp.arrow_util import (
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of
-from labeldp.kernels import Codes, Scratch, code_kind
+from labeldp.kernels import Codes, code_kind
 from labeldp.passes.accumulator import Labels, PassRequirements
 
 if TYPE_CHECKING:
@@ -190,11 +190,10 @@ Rows: TypeAlias = pa.RecordBatch | Packed
 
 
 class Encoder:
-    """Encodes batch after batch, for one thread: the rows it returns last until the next batch."""
+    """Encodes batch after batch, for one thread."""
 
     def __init__(self, features: FeatureMap) -> None:
         self._features, self._joint_codes = features, features.joint_codes
-        self._scratch = Scratch()
         # Of every category its last dictionary, the levels of that, and what they add to codes.
         self._dictionaries: dict[int, tuple[pa.Array, NDArray[np.int32], Codes]] = {}
 
@@ -205,10 +204,10 @@ class Encoder:
             columns, codes, persons = batch.numbers, batch.codes, batch.persons
         else:
             columns = tuple(_column_named(batch, column.name) for column in features.numeric)
-            codes = self._encode_categories(batch, self._scratch)
+            codes = self._encode_categories(batch)
             persons = read_person_hashes(batch)
         shape = len(features.number_columns), batch.num_rows
-        numbers = self._scratch("numbers", shape, np.float64).T
+        numbers = np.empty(shape).T
         encoded = Encoded(batch.num_rows, numbers, codes, self._joint_codes, persons)
         by_name, at = dict[str, NDArray[Any]](), 0
         for column, values in zip(features.numeric, columns, strict=True):
@@ -233,7 +232,7 @@ class Encoder:
 
     def pack(self, batch: pa.RecordBatch) -> Packed:
         """Return the rows of a batch in a compact form, for any encoder of the same features."""
-        scratch = self._scratch("packing", (2, batch.num_rows), np.float64).T
+        scratch = np.empty((2, batch.num_rows)).T
         numbers = list[pa.Array | NDArray[np.int32]]()
         for column in self._features.numeric:
             array = _column_named(batch, column.name)
@@ -249,18 +248,14 @@ class Encoder:
                 numbers[-1] = codes.astype(np.int32)
                 if column.indicator:
                     numbers[-1][scratch[:, 1] == 1.0] = _MISSING_CODE
-        joint = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
+        joint = self._encode_categories(batch)
         return Packed(batch.num_rows, tuple(numbers), joint, read_person_hashes(batch))
 
-    def _encode_categories(
-        self, batch: pa.RecordBatch, allocate: Callable[[Any, tuple[int], Any], Codes]
-    ) -> tuple[Codes, ...]:
-        """Return joint codes, written to arrays that `allocate` provides."""
+    def _encode_categories(self, batch: pa.RecordBatch) -> tuple[Codes, ...]:
+        """Return joint codes."""
         codes = []
-        for group, (members, width) in enumerate(
-            zip(self._joint_codes.groups, self._joint_codes.widths, strict=True)
-        ):
-            code, stride = allocate(group, (batch.num_rows,), code_kind(width)), width
+        for members, width in zip(self._joint_codes.groups, self._joint_codes.widths, strict=True):
+            code, stride = np.zeros(batch.num_rows, code_kind(width)), width
             for member in members:
                 column = self._features.categorical[member]
                 stride //= column.size
@@ -274,10 +269,7 @@ class Encoder:
                 _, levels, table = self._dictionaries[member]
                 if array.null_count or levels[:-1].min(initial=0) < 0:
                     column.check_known(dictionary, places, levels[places])
-                if member == members[0]:
-                    table.take(places, out=code, mode="clip")  # other modes copy `code` first
-                else:
-                    code += table.take(places)
+                code += table.take(places)
             codes.append(code)
         return tuple(codes)
 
