@@ -15,7 +15,7 @@ from labeldp.errors import positive
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.base import Mechanism, MechanismPlan
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.checks import check_labels
 from labeldp.mechanisms.design_summary import feature_bound
 from labeldp.mechanisms.forecast import forecast
 from labeldp.release.certificate import Claim, read_common_fields
@@ -128,15 +128,10 @@ class NoisyMoments(Mechanism):
 
     def check(self, release: Any) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
-        if claim.intercept is not features.intercept:
-            yield "features.json and the certificate differ on whether there is an intercept"
         if claim.feature_bound < feature_bound(features):
             yield "certificate: the features may have longer rows than moments.feature_bound"
-        exponent = release.certificate["numerics"]["label_exponent"]
-        yield from check_label_exponent(claim.label_range, features.intercept, exponent)
         stds = label_stds(claim, features.kept_scales)
-        unsound = list(check_numbers(release))
-        yield from unsound or check_grid(release, rounded_noise.grid_for(float(stds.min())))
+        yield from check_labels(release, claim, rounded_noise.grid_for(float(stds.min())))
 
     def label_model(self, release: Any) -> SumLabels:
         claim, scales = self.claim_from_json(release.certificate), release.features.kept_scales

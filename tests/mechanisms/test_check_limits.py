@@ -39,6 +39,7 @@ class Published:
     design: Reals
     labels: Reals
     grid: int = 0
+    aggregates_features = True
 
     @property
     def bags(self) -> int:

@@ -23,7 +23,7 @@ from tests.mechanisms.cases import EVERY, forged_claim, small_plan
 from tests.tables import source, table
 
 check, check_features = NoisyRows().check, NoisyRows().check_features
-_check_numbers = NoisyRows()._check_numbers
+_check_row_numbers = NoisyRows()._check_row_numbers
 
 
 def claim(rows: int = 100, law: str = "laplace", scale: float = 4.0) -> NoisyRowsClaim:
@@ -51,10 +51,9 @@ def rows_named(numbers: list[Any], missing: str = "refused", chunks: int = 2) ->
     table = pa.table({"row": pa.chunked_array([*parts, pa.array([], pa.int64())], pa.int64())})
     shown: Any = SimpleNamespace(
         table=table,
-        label_chunks=lambda: iter([np.zeros(len(numbers))]),
         certificate={"labels": {"missing": missing}},
     )
-    return list(_check_numbers(shown))
+    return list(_check_row_numbers(shown))
 
 
 def test_rows_are_named_one_after_the_other() -> None:

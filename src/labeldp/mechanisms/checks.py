@@ -16,7 +16,8 @@ from scipy.special import chdtr, chdtrc
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
 from labeldp.exact.label_sums import LABEL_BITS
-from labeldp.release.pending import AGGREGATES
+from labeldp.release.certificate import Claim
+from labeldp.release.pending import AGGREGATES, FEATURES
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -29,10 +30,25 @@ _ROUNDING = 1e-6
 """Largest size, relative to other entries, of an entry that is 0 but for rounding."""
 
 
+def check_labels(release: Release, claim: Claim, grid: int) -> Iterator[str]:
+    """Yield where aggregates are no numbers, or labels off the grids that follow from the claim."""
+    features, numerics = release.features, release.certificate["numerics"]
+    if claim.intercept is not (features.constant is not None):
+        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+    exponent = numerics["label_exponent"]
+    yield from check_label_exponent(claim.label_range, features.intercept, exponent)
+    unsound = list(check_numbers(release))
+    yield from unsound or check_grid(release, grid)
+
+
 def check_numbers(release: Release) -> Iterator[str]:
     """Yield a problem if some aggregates are not finite numbers."""
-    for design, labels in release.chunks():
-        if not (np.isfinite(design).all() and np.isfinite(labels).all()):
+    if release.aggregates_features:
+        numbers: Iterator[Reals] = (part for both in release.chunks() for part in both)
+    else:
+        numbers = release.label_chunks()
+    for part in numbers:
+        if not np.isfinite(part).all():
             yield f"{AGGREGATES} has values that are not numbers"
             return
 

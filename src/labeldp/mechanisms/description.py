@@ -14,17 +14,13 @@ Fact = tuple[str, str]
 class Description:
     """What a mechanism says of itself, beside what is said of every mechanism."""
 
-    plan: tuple[Fact, ...] = ()
-    """Lines of `labeldp plan`."""
-    release: tuple[Fact, ...] = ()
-    """Lines of `labeldp release`: what hides the labels."""
+    facts: tuple[Fact, ...] = ()
+    """Lines of `labeldp plan` and `labeldp release`: what hides the labels."""
     summary: tuple[str, ...] = ()
     """The same in a few words, for `labeldp verify`."""
 
     def __add__(self, other: Description) -> Description:
-        return Description(
-            self.plan + other.plan, self.release + other.release, self.summary + other.summary
-        )
+        return Description(self.facts + other.facts, self.summary + other.summary)
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -39,14 +35,10 @@ def number(value: float | None, digits: int = 4) -> str:
 def describe_floor(document: Document) -> Description:
     """Describe the residual floor of a plan or a certificate."""
     floor, rows = document["floor"], document["bag_size"]
-    needed = number(floor["needed"] / rows)
-    added = floor.get("added_variance", 0.0) / rows
-    noise = f"noise of variance {number(added)} per row added" if added else "no noise needed"
-    return Description(
-        plan=(("floor", f"{floor['mode']}: residual plus noise ≥ {needed} per row"),),
-        release=(("floor", f"{floor['mode']}: {noise}"),),
-        summary=(f"floor {floor['mode']}",),
-    )
+    words = f"{floor['mode']}: residual plus noise ≥ {number(floor['needed'] / rows)} per row"
+    if "added_variance" in floor:  # a release
+        words += f", noise of variance {number(floor['added_variance'] / rows)} per row added"
+    return Description((("floor", words),), (f"floor {floor['mode']}",))
 
 
 def describe_person(document: Document) -> Description:
@@ -55,19 +47,15 @@ def describe_person(document: Document) -> Description:
     if person is None:
         return Description()
     rows = f"all rows of a person together, at most {number(person['rows'])}"
-    facts = (("protects", f"{rows} (ids in column {person['column']!r})"),)
-    return Description(plan=facts, release=facts, summary=(rows,))
+    return Description((("protects", f"{rows} (ids in column {person['column']!r})"),), (rows,))
 
 
 def describe_draw(document: Document) -> Description:
     """Describe the bags that were drawn, and what the guarantee is about."""
     draw = document["draw"]
     chance = f"a row is in a bag with probability {draw['chance']:.3g}"
-    return Description(
-        plan=(("guarantee", f"{draw['guarantee']} ({chance})"),),
-        release=(("holds", draw["holds"]),),
-        summary=(draw["guarantee"],),
-    )
+    words = f"{draw['guarantee']} ({chance}): {draw['holds']}"
+    return Description((("guarantee", words),), (draw["guarantee"],))
 
 
 ROWS_LEFT_OUT = "rows without a label"

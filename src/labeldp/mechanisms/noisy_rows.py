@@ -30,7 +30,7 @@ from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.mechanisms import noise_checks
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
+from labeldp.mechanisms.checks import check_labels, other_table
 from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
@@ -46,7 +46,7 @@ from labeldp.mechanisms.options import (
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import GAUSSIANS, FloorOutcome, read_common_fields
 from labeldp.release.label_model import RowLabels
-from labeldp.release.pending import AGGREGATES, FEATURES, ROW, PendingRelease, label_column
+from labeldp.release.pending import AGGREGATES, ROW, PendingRelease, label_column
 from labeldp.release.tables import Digest, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
@@ -324,7 +324,7 @@ class NoisyRows(Mechanism):
         columns = "row number, label" + (" and raw features" if claim.with_features else "")
         noise = f"{title}, deviation {std} on every label{pure}"
         facts = ("noise", noise), ("columns", columns)
-        own = Description(plan=facts, release=facts, summary=(f"{title} noise on every label",))
+        own = Description(facts, (f"{title} noise on every label",))
         return own + describe_person(document)
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
@@ -341,33 +341,29 @@ class NoisyRows(Mechanism):
 
     def check(self, release: Release) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
-        if claim.intercept is not (features.constant is not None):
-            yield f"{FEATURES} and the certificate differ on whether there is an intercept"
         if claim.bags != claim.rows:
             yield f"certificate: {claim.bags} labels are not those of {claim.rows} rows"
-        exponent = release.certificate["numerics"]["label_exponent"]
-        yield from check_label_exponent(claim.label_range, features.intercept, exponent)
         least = least_noise(claim.width, claim.protected, claim.epsilon, claim.delta)
         same_scale = math.isclose(claim.noise.scale, least.scale, rel_tol=_SCALE_TOLERANCE)
         if claim.noise.name != least.name or not same_scale:
             yield "certificate: the noise is not that of the budget"
-        unsound = list(self._check_numbers(release))
-        yield from unsound or check_grid(release, claim.noise.grid)
-        if not unsound:
-            noisy, labels = self._noisy_labels(claim), release.label_chunks()
-            for problem in noise_checks.check_noise(noisy, labels, claim.rows):
-                yield f"{AGGREGATES} has {problem}"
-            if not release.needs_rows:  # released features must have the sums of the certificate
-                encode, total = Encoder(features), GramAccumulator(features).new()
-                for batch in release.table.to_batches():
-                    total.add(encode(batch.select(list(features.columns))))
-                if total.result().digest() != release.certificate["digests"]["feature_sums"]:
-                    yield f"{AGGREGATES} has features that are not those of the certificate"
+        yield from self._check_row_numbers(release)
+        unsound = list(check_labels(release, claim, claim.noise.grid))
+        yield from unsound
+        if unsound:
+            return
+        noisy, labels = self._noisy_labels(claim), release.label_chunks()
+        for problem in noise_checks.check_noise(noisy, labels, claim.rows):
+            yield f"{AGGREGATES} has {problem}"
+        if not release.needs_rows:  # released features must have the sums of the certificate
+            encode, total = Encoder(features), GramAccumulator(features).new()
+            for batch in release.table.to_batches():
+                total.add(encode(batch.select(list(features.columns))))
+            if total.result().digest() != release.certificate["digests"]["feature_sums"]:
+                yield f"{AGGREGATES} has features that are not those of the certificate"
 
-    def _check_numbers(self, release: Release) -> Iterator[str]:
-        """Check that labels are numbers, and that row numbers increase, a part at a time."""
-        if not all(np.isfinite(labels).all() for labels in release.label_chunks()):
-            yield f"{AGGREGATES} has values that are not numbers"
+    def _check_row_numbers(self, release: Release) -> Iterator[str]:
+        """Check that row numbers increase, a part at a time."""
         last = -1
         for batch in release.table.select([ROW]).to_batches():
             numbers = numpy_numbers(batch.column(0))

@@ -483,11 +483,7 @@ class SampledNoisyWtdLag(Mechanism):
         noise = document["noise"]
         std, column = f"deviation {number(noise['std'])} on", noise["column"]
         rows = f"rows marked by {column}" if column else f"{noise['fraction']:.0%} of the labels"
-        own = Description(
-            plan=(("noise", f"{std} {rows}"),),
-            release=(("noise", f"{std} noisy rows' labels"),),
-            summary=("noise on labels",),
-        )
+        own = Description((("noise", f"{std} {rows}"),), ("noise on labels",))
         return own + describe_draw(document)
 
     # ---- verification

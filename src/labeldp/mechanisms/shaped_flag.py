@@ -44,12 +44,7 @@ from labeldp.mechanisms.base import (
     MechanismPlan,
     read_schema,
 )
-from labeldp.mechanisms.checks import (
-    check_grid,
-    check_label_exponent,
-    check_numbers,
-    other_table,
-)
+from labeldp.mechanisms.checks import check_labels, other_table
 from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
@@ -81,7 +76,6 @@ from labeldp.release.certificate import FloorOutcome, Person, read_common_fields
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import (
     AGGREGATES,
-    FEATURES,
     PendingRelease,
     aggregate_batch,
     aggregate_schema,
@@ -521,16 +515,12 @@ class ShapedFlag(Mechanism):
         shape = f"{claim.kind}{ridge}, {distance}, after {claim.passes} passes"
         facts = ("noise", f"{claim.noise_law}, {std}"), ("shape of the noise", shape)
         summary = (f"{claim.kind} shape{ridge}, {claim.noise_law} noise on aggregates",)
-        return Description(plan=facts, release=facts, summary=summary) + describe_person(document)
+        return Description(facts, summary) + describe_person(document)
 
     # ---- verification
 
     def check(self, release: Release) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
-        if claim.intercept is not (features.constant is not None):
-            yield f"{FEATURES} and the certificate differ on whether there is an intercept"
-        exponent = release.certificate["numerics"]["label_exponent"]
-        yield from check_label_exponent(claim.label_range, features.intercept, exponent)
         budget = claim.noise.budget(claim.epsilon, claim.delta)
         if claim.total_cost < budget * (1 - _BUDGET_TOLERANCE):
             yield "certificate: the noise is not that of the budget"
@@ -539,12 +529,11 @@ class ShapedFlag(Mechanism):
             yield f"{WEIGHTS} is not square"
             return
         weights = published_weights(release)
-        problem = weights.problem()
-        unsound = [problem] if problem else list(check_numbers(release))
+        unsound = list(check_labels(release, claim, rounded_noise.grid_for(claim.noise_std)))
+        unsound += filter(None, [weights.problem()])
+        yield from unsound
         if unsound:
-            yield from unsound
             return
-        yield from check_grid(release, rounded_noise.grid_for(claim.noise_std))
         # |t| ≤ n·L·max|y|, plus more noise than there can be.
         largest = max(map(abs, claim.label_range))
         most = claim.rows * claim.length * largest + _MOST_DEVIATIONS * claim.noise_std
