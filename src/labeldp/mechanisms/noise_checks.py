@@ -20,8 +20,6 @@ the public grid, s the scale of the noise, [low, high] the range and Δ its widt
    1 at most with one row (McDiarmid's inequality).
 4. Order. How far out labels are is independent from row to row: products of centred ranks at any
    distance of rows are martingale differences.
-5. Frequencies. |E e^{iωt}| is at most the characteristic function of the noise, so labels on a
-   lattice, and coarser grids, show if they carry less noise (Hoeffding's inequality).
 
 What no test can see: numbers of this very law from a generator that the forger knows.
 """
@@ -46,9 +44,6 @@ show noise that is 7 % too small or too large (ε = 1) with a probability of 93 
 _THRESHOLDS = np.geomspace(1 / 16, 32, 28)
 """Distances from the range, in scales, at which labels further out are counted."""
 _CENTRES_PER_SCALE, _MOST_CENTRES = 8, 65
-_FREQUENCIES = 1 << 16
-_ALIASES = 1e-6
-"""Rounding to the grid adds (q/s)²/4 to a characteristic function at most, and q ≤ s/1024."""
 _STRETCH = 1 << 20
 """Rows whose values and order are looked at together."""
 _NOTICED = 0.07
@@ -64,12 +59,11 @@ class NoiseTails:
 
     tail: Callable[[Reals], Reals]
     """P[noise > x] for x ≥ 0."""
-    characteristic: Callable[[Reals], Reals]
     memoryless: bool
 
 
-LAPLACE_TAILS = NoiseTails(lambda x: 0.5 * np.exp(-x), lambda x: 1 / (1 + x**2), memoryless=True)
-NORMAL_TAILS = NoiseTails(lambda x: ndtr(-x), lambda x: np.exp(-0.5 * x**2), memoryless=False)
+LAPLACE_TAILS = NoiseTails(lambda x: 0.5 * np.exp(-x), memoryless=True)
+NORMAL_TAILS = NoiseTails(lambda x: ndtr(-x), memoryless=False)
 
 
 @dataclass(frozen=True)
@@ -134,19 +128,10 @@ def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Itera
     problems: set[str] = set()
     for part in _stretches(labels):
         totals.add(part)
-        problems |= set(_repeats(noisy.law, noisy.scale, noisy.grid, part, CHANCE / stretches))
+        problems |= set(check_repeats(noisy.law, noisy.scale, noisy.grid, part, CHANCE / stretches))
         problems |= set(_order(noisy, part, CHANCE / stretches))
     yield from totals.problems()
     yield from sorted(problems)
-
-
-def check_values(law: NoiseTails, scale: float, grid: int, labels: Reals) -> Iterator[str]:
-    """Yield a problem if labels with noise of this scale or a larger one repeat values too often.
-
-    Nothing is assumed about where the labels lie.
-    """
-    yield from _repeats(law, scale, grid, labels, CHANCE)
-    yield from _frequencies(law, math.ldexp(1.0, grid) / scale, _spectrum(labels, grid))
 
 
 def check_bag_labels(
@@ -166,7 +151,7 @@ def check_bag_labels(
     if _at_least(np.array(beyond), rows, np.array(0.5)) < CHANCE:
         yield "more labels outside their range than the noise can take there"
     yield from check_noise_scatter(labels, noise, grid, design)
-    yield from check_values(NORMAL_TAILS, float(noise.min()), grid, labels)
+    yield from check_repeats(NORMAL_TAILS, float(noise.min()), grid, labels)
 
 
 def check_noise_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -> Iterator[str]:
@@ -228,7 +213,6 @@ class _Totals:
         self.centres = np.linspace(noisy.low, noisy.high, centres)
         self.distances = np.zeros(centres)
         self.moments = np.zeros(2)
-        self.spectrum = np.zeros(_FREQUENCIES, np.int64)
 
     def add(self, labels: Reals) -> None:
         noisy = self.noisy
@@ -245,10 +229,9 @@ class _Totals:
         else:
             shifted = (labels - (noisy.low + noisy.high) / 2) / noisy.scale
             self.moments += shifted.sum(), shifted @ shifted
-        self.spectrum += _spectrum(labels, noisy.grid)
 
     def problems(self) -> Iterator[str]:
-        """Yield what these sums contradict: tests 1, 2 and 5."""
+        """Yield what these sums contradict: tests 1 and 2."""
         noisy, rows = self.noisy, self.rows
         # how many labels are outside: below, above and on either side
         reached = noisy.law.tail(noisy.gaps + np.maximum(0.0, self.furthest) * noisy.step)
@@ -269,7 +252,6 @@ class _Totals:
         if beyond.size * min(few.min(), many.min()) < CHANCE:
             yield "labels outside their range at distances that do not follow the law of the noise"
         yield from self._size_laplace() if noisy.law.memoryless else self._size_gaussian()
-        yield from _frequencies(noisy.law, noisy.step, self.spectrum)
 
     def _size_laplace(self) -> Iterator[str]:
         step, chances = self.noisy.step, (CHANCE, CHANCE, SCALE_CHANCE / 2)
@@ -302,10 +284,13 @@ class _Totals:
                 yield "labels that differ more from one another than range and noise allow"
 
 
-def _repeats(
-    law: NoiseTails, scale: float, grid: int, labels: Reals, chance: float
+def check_repeats(
+    law: NoiseTails, scale: float, grid: int, labels: Reals, chance: float = CHANCE
 ) -> Iterator[str]:
-    """Yield a problem if values repeat more often than noise lets labels share a grid cell."""
+    """Yield a problem if values repeat more often than noise lets labels share a grid cell.
+
+    Nothing is assumed about where the labels lie; the noise may have a larger scale, too.
+    """
     rows, step = len(labels), math.ldexp(1.0, grid) / scale
     if not rows:
         return
@@ -354,23 +339,6 @@ def _correlation(first: Reals, second: Reals) -> Reals:
     length = 1 << (2 * len(first)).bit_length()
     product = np.conj(np.fft.rfft(first, length)) * np.fft.rfft(second, length)
     return np.asarray(np.fft.irfft(product, length)[1 : max(1, len(first))])
-
-
-def _spectrum(labels: Reals, grid: int) -> NDArray[np.int64]:
-    """Return how many labels are in each cell, counted modulo the number of frequencies."""
-    cells = np.nan_to_num(np.mod(np.ldexp(labels, -grid), _FREQUENCIES)).astype(np.int64)
-    return np.bincount(cells, minlength=_FREQUENCIES)
-
-
-def _frequencies(law: NoiseTails, step: float, spectrum: NDArray[np.int64]) -> Iterator[str]:
-    """Yield a problem if a frequency is stronger than noise leaves it; `step` in scales."""
-    rows = int(spectrum.sum())
-    found = np.abs(np.fft.rfft(spectrum))[1:] / max(1, rows)
-    places = np.arange(1.0, len(found) + 1, dtype=np.float64)
-    most = law.characteristic(2 * np.pi * places / (_FREQUENCIES * step)) + _ALIASES
-    far = math.sqrt(4 * math.log(4 * len(found) / CHANCE) / max(1, rows))
-    if (found > most + far).any():
-        yield "labels with a regular pattern that the noise would have hidden"
 
 
 def _stretches(parts: Iterable[Reals]) -> Iterator[Reals]:

@@ -34,7 +34,7 @@ from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms import checks
 from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING
-from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_values
+from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_repeats
 from labeldp.mechanisms.options import FloorOptions
 from labeldp.release.certificate import Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
@@ -447,7 +447,7 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
     if scatter:
         yield from checks.check_scatter(release, claim.floor)
     if scatter and certificate["form"] == "rows":
-        for problem in check_values(NORMAL_TAILS, scale, grid, release.labels):
+        for problem in check_repeats(NORMAL_TAILS, scale, grid, release.labels):
             yield f"{AGGREGATES} has {problem}"
 
 

@@ -48,7 +48,7 @@ from labeldp.mechanisms.checks import check_labels, other_table
 from labeldp.mechanisms.description import Description, Document, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
-from labeldp.mechanisms.noise_checks import CHANCE, NORMAL_TAILS, check_noise_scatter, check_values
+from labeldp.mechanisms.noise_checks import CHANCE, NORMAL_TAILS, check_noise_scatter, check_repeats
 from labeldp.mechanisms.noise_claim import (
     NOISE_LAWS,
     NoiseClaim,
@@ -600,7 +600,7 @@ class ShapedFlag(Mechanism):
             noise = np.full(len(labels), claim.noise_std)
             problems = {
                 *check_noise_scatter(labels, noise, grid, constant),
-                *check_values(NORMAL_TAILS, claim.noise_std, grid, labels),
+                *check_repeats(NORMAL_TAILS, claim.noise_std, grid, labels),
             }
             yield from (f"{AGGREGATES} has {problem}" for problem in sorted(problems))
         else:
