@@ -56,8 +56,7 @@ def no_value(kind: pa.DataType) -> pa.Scalar:
 
 def column_numbers(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return all numbers of a column, copied."""
-    whole = [numpy_numbers(chunk) for chunk in column.chunks]
-    return np.concatenate(whole) if whole else numpy_numbers(column.combine_chunks())
+    return np.array(numpy_numbers(column.combine_chunks()))
 
 
 def narrow_integers(column: pa.Array) -> pa.Array:

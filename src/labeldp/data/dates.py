@@ -30,6 +30,8 @@ _FORMATS: tuple[tuple[str, ...], ...] = (
     ("%Y-%m",), ("%Y/%m",), ("%m/%Y",), ("%b %Y",), ("%b-%Y",), ("%b-%y",),
 )  # fmt: skip
 """Formats that are inferred. A text may have both formats of a pair."""
+OTHER_ORDER = {a: b for forms in _FORMATS for a in forms for b in forms if a != b}
+"""The format that differs in the order of day and month alone."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH_NAME = (
@@ -87,12 +89,6 @@ def count_formats(texts: pa.Array, counts: pa.Array, before: Counter[str]) -> Co
         others = pc.invert(fits[0] if len(fits) == 1 else pc.or_(*fits))
         texts, counts = texts.filter(others), counts.filter(others)
     return +totals
-
-
-def other_order(form: str) -> str | None:
-    """Return the format that differs in the order of day and month, if there is one."""
-    pairs = [forms for forms in _FORMATS if len(forms) > 1 and form in forms]
-    return next((each for forms in pairs for each in forms if each != form), None)
 
 
 def parse_dates(texts: pa.Array, form: str) -> pa.Array:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from labeldp.data.columns import NULL_WORDS, is_text_type
+from labeldp.data.columns import NULL_WORDS
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
 from labeldp.data.files import DELIMITERS, common_schema, reading_file
 from labeldp.data.options import TextOptions
@@ -200,8 +200,11 @@ class DelimitedReader(TableReader):
                             column = batch.column(place)
                             if name in doubtful:
                                 batch = batch.set_column(place, name, _texts_of(column))
-                            elif may_be_wrong and _has_wrong_bytes(column):
-                                raise _EncodingError(path, self.encoding)
+                            elif may_be_wrong and types[name] == pa.string():
+                                # What `open_text` makes of bytes that are no text.
+                                wrong = pc.match_substring(column, "\ufffd").true_count
+                                if wrong:
+                                    raise _EncodingError(path, self.encoding)
                         yield batch
             self.lines_below[path] = rows.lines_below
 
@@ -218,11 +221,6 @@ def _parsing(path: Path, form: str, encoding: str) -> Iterator[None]:
             raise DataError(
                 f"{path} cannot be parsed as {form}; check quoting and delimiter"
             ) from None
-
-
-def _has_wrong_bytes(column: pa.Array) -> bool:
-    """Whether some bytes were no text of another encoding than UTF-8 (`open_text`)."""
-    return is_text_type(column.type) and bool(pc.any(pc.match_substring(column, "\ufffd")).as_py())
 
 
 def _texts_of(raw: pa.Array) -> pa.Array:

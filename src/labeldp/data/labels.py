@@ -30,11 +30,10 @@ from labeldp.data.columns import (
 )
 from labeldp.data.text_types import (
     may_lack,
-    nulled,
     only,
     parse_numbers,
     trimmed,
-    without_codes,
+    without,
 )
 from labeldp.errors import DataError
 
@@ -196,10 +195,10 @@ class LabelParser:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         numbers = (Decimal(code) for code in self.codes if re.fullmatch(NUMBER, code))
-        column = without_codes(column, [*self.codes, *map(_without_point, numbers)])
+        column = without(column, [*self.codes, *map(_without_point, numbers)])
         if not is_text_type(column.type):
             return column
-        texts = nulled(trimmed(column), self.null_words)
+        texts = trimmed(without(column, self.null_words))
         texts = only(texts, pc.invert(pc.match_substring_regex(texts, _MISSING)))
         if pc.any(pc.match_substring_regex(texts, r"(?i)^[tfyn]")).as_py():  # quicker than below
             for pattern, number in _ANSWERS:

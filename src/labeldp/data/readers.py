@@ -71,25 +71,24 @@ class TableReader(ABC):
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the values of these columns, in this order, in batches of 1 to `batch_rows` rows.
 
-        Polars sends string views, for which Arrow lacks most kernels: they become strings.
+        Small batches are put together, because each costs as much as a large one.
         """
         names = list(columns)
-        for whole in self.read(names, batch_rows):
-            whole = whole.select(names)
-            for start in range(0, whole.num_rows, batch_rows):
-                batch = whole.slice(start, batch_rows)
-                for place, (name, stored) in enumerate(zip(names, batch.columns, strict=True)):
-                    column = stored
-                    if pa.types.is_string_view(value_type(column.type)):
-                        texts: Any = pa.large_string()
-                        if pa.types.is_dictionary(column.type):
-                            texts = pa.dictionary(column.type.index_type, texts)
-                        column = column.cast(texts)
-                    if name in self.parsers:
-                        column = self.parsers[name].parse(column)
-                    if column is not stored:
-                        batch = batch.set_column(place, name, column)
-                yield batch
+
+        def pieces() -> Iterator[pa.RecordBatch]:
+            for whole in self.read(names, batch_rows):
+                whole = whole.select(names)
+                for start in range(0, whole.num_rows, batch_rows):
+                    piece = whole.slice(start, batch_rows)
+                    for place, (name, stored) in enumerate(zip(names, piece.columns, strict=True)):
+                        column = _without_views(stored)
+                        if name in self.parsers:
+                            column = self.parsers[name].parse(column)
+                        if column is not stored:
+                            piece = piece.set_column(place, name, column)
+                    yield piece
+
+        return merge_small_batches(pieces(), batch_rows)
 
     def count_rows(self) -> int:
         """Return the number of rows; the data are read if it is not known."""
@@ -162,7 +161,7 @@ class TableReader(ABC):
         """Return the rows, and what the texts (or digits) of these columns look like."""
         rows, counts = 0, {name: TextCounts() for name in names}
         # The patterns are compiled for every batch, so few large ones are counted.
-        for batch in merge_small_batches(self.batches(names, _COUNT_ROWS), _COUNT_ROWS):
+        for batch in self.batches(names, _COUNT_ROWS):
             rows += batch.num_rows
             for name, count in counts.items():
                 column = batch.column(name)
@@ -262,8 +261,17 @@ def _open_ipc(path: Path) -> Any:
     return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)
 
 
+def _without_views(column: pa.Array) -> pa.Array:
+    """Return string views, which polars sends and most of Arrow's kernels lack, as strings."""
+    if not pa.types.is_string_view(value_type(column.type)):
+        return column
+    texts: Any = pa.large_string()
+    is_coded = pa.types.is_dictionary(column.type)
+    return column.cast(pa.dictionary(column.type.index_type, texts) if is_coded else texts)
+
+
 def merge_small_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Put small batches together, up to `rows` rows: each costs as much as a large one."""
+    """Put small batches together, up to `rows` rows; of equal types only."""
     waiting: list[pa.RecordBatch] = []
     for batch in filter(len, batches):
         size = sum(piece.num_rows for piece in waiting) + batch.num_rows

@@ -23,7 +23,7 @@ from labeldp.data.frames import FrameReader, open_statistical
 from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
 from labeldp.data.options import TextOptions, choose_features, unknown_column
 from labeldp.data.persons import check_person_type, with_person_hashes
-from labeldp.data.readers import ArrowReader, ParquetReader, TableReader, merge_small_batches
+from labeldp.data.readers import ArrowReader, ParquetReader, TableReader
 from labeldp.errors import (
     DataError,
     InputError,
@@ -145,9 +145,7 @@ class Source:
             names.append(self.person)
         reads_label = self.label is not None and (check is not None or self.drop_missing_labels)
         wanted, first = [*names, str(self.label)] if reads_label else names, 0
-        for batch in merge_small_batches(
-            self.reader.batches(wanted, self.batch_rows), self.batch_rows
-        ):
+        for batch in self.reader.batches(wanted, self.batch_rows):
             if self.person in names:
                 batch = with_person_hashes(batch, str(self.person))
             numbers = np.arange(first, first + batch.num_rows)

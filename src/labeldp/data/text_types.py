@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.data.columns import NUMBER, is_number_type, is_text_type, value_type
-from labeldp.data.dates import ISO, MOMENT, count_formats, digits_of, other_order, parse_dates
+from labeldp.data.dates import ISO, MOMENT, OTHER_ORDER, count_formats, digits_of, parse_dates
 from labeldp.data.options import TextOptions
 from labeldp.errors import DataError
 
@@ -235,14 +235,15 @@ class ColumnParser:
 
     def parse(self, column: pa.Array) -> pa.Array:
         """Return the values; the same object if nothing is to be done."""
-        column = without_codes(column, self.codes)
+        column = without(column, self.codes)
         if is_number_type(column.type) and self.kind == "date":
             column = digits_of(column)
         if not is_text_type(value_type(column.type)):
             return column
+        column = without(column, self.null_words)
         if self.kind == "stored":
-            return nulled(column, self.null_words)
-        texts = nulled(trimmed(column), self.null_words)
+            return column
+        texts = trimmed(column)
         if self.kind == "date":
             return parse_dates(texts, str(self.date_format))
         if self.kind == "boolean":
@@ -253,7 +254,7 @@ class ColumnParser:
         allowed = ["", self.unit] if may_lack(self.unit) else [self.unit]
         right = pc.is_in(units, value_set=arrow_words(allowed, units.type))
         values = only(values, pc.and_not(right, pc.match_substring_regex(texts, _LONG)))
-        return without_codes(values, self.codes)  # 99.0 is the code 99
+        return without(values, self.codes)  # 99.0 is the code 99
 
     def to_json(self, name: str, na: Sequence[str]) -> dict[str, Any]:
         """Return what must be known to read further rows in the same way; {} for nothing."""
@@ -369,7 +370,7 @@ def _notes(
             doubt = f"; both signs would do: `decimal='{other}'` to change"
         yield f"{name}: texts read as numbers, decimal sign {parser.decimal!r}{unit}{doubt}"
     elif parser.kind == "date" and form != ISO:
-        other = other_order(form) or ""
+        other = OTHER_ORDER.get(form, "")
         if is_inferred and counts.dates[other] >= counts.dates[form] > 0:
             doubt = f"; {other} would do as well: `date_format` to change"
         yield f"{name}: dates read as {form}{doubt}"
@@ -385,33 +386,26 @@ def _notes(
         yield f"{name}: numbers and texts, read as a category"
 
 
-def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
-    """Return the column with null for these texts, or for the numbers that they say."""
-    if not codes:
+def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
+    """Return null for these texts, or the numbers that they say; the same object if none is there.
+
+    A dictionary's values are looked at once.
+    """
+    if not words:
         return column
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        values = without(column.dictionary, words)
+        if values is column.dictionary:
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices, values)
     if is_number_type(column.type):
-        numbers = [float(code) for code in codes if re.fullmatch(NUMBER, code)]
-        values = column.cast(pa.float64(), safe=False)
-        missing = pc.is_in(values, value_set=arrow_numbers(np.array(numbers, np.float64)))
+        numbers = [float(word) for word in words if re.fullmatch(NUMBER, word)]
+        values, absent = column.cast(pa.float64(), safe=False), arrow_numbers(np.array(numbers))
     else:
-        texts = trimmed(column) if is_text_type(column.type) else column.cast(pa.string())
-        missing = pc.is_in(texts, value_set=arrow_words(codes, texts.type))
-    return only(column, pc.invert(missing))
-
-
-def nulled(texts: pa.Array, words: Sequence[str]) -> pa.Array:
-    """Return null in the place of these words; the same object if there are none."""
-    if not words:
-        return texts
-    if pa.types.is_dictionary(texts.type):
-        values = nulled(texts.dictionary, words)
-        if values is texts.dictionary:
-            return texts
-        return pa.DictionaryArray.from_arrays(texts.indices, values)
-    missing = pc.is_in(texts, value_set=arrow_words(words, texts.type))
-    return only(texts, pc.invert(missing)) if missing.true_count else texts
+        values = trimmed(column) if is_text_type(column.type) else column.cast(pa.string())
+        absent = arrow_words(words, values.type)
+    missing = pc.is_in(values, value_set=absent)
+    return only(column, pc.invert(missing)) if missing.true_count else column
 
 
 def only(column: pa.Array, mask: pa.Array) -> pa.Array:
