@@ -137,27 +137,13 @@ def test_persons_are_protected_across_tables() -> None:
     assert together.epsilon(1e-6) == pytest.approx(1.455, abs=5e-4)
 
 
-def test_single_rows_count_for_all_rows_of_a_person(shaped: Path) -> None:
+def test_releases_that_protect_other_units_are_not_composed(shaped: Path) -> None:
+    """A ledger does it: it knows how many rows a person has."""
     person = released(persons(2000, 2), mechanism="shaped-flag", noise="gaussian")
-    together = compose([shaped, person])
-    row = Release.load(shaped).certificate["mu"]
-    assert together.mu == pytest.approx(math.hypot(2 * row, person.certificate["mu"]), rel=1e-12)
-    assert "one person's labels" in together.unit
-    with pytest.raises(InputError, match="known of no release of 2,000 rows"):
-        compose([shaped, released(persons(1500, 3), mechanism="shaped-flag")])
-    with pytest.raises(InputError, match="same persons"):
+    with pytest.raises(InputError, match="single rows and others persons"):
+        compose([shaped, person])
+    with pytest.raises(InputError, match="ids of another column"):
         compose([person, released(persons(1500, 3, "who"), mechanism="shaped-flag")])
-
-
-def test_of_tables_alike_in_rows_the_larger_persons_count(shaped: Path) -> None:
-    """A release of single rows may be of either table, in whatever order they are given."""
-    other = table(4000).slice(2000).append_column("id", pa.array(np.arange(2000) // 4))
-    tables = persons(2000, 2), scan(other, label="label", label_range=RANGE, person="id")
-    few, many = (released(t, mechanism="shaped-flag", noise="gaussian") for t in tables)
-    row = Release.load(shaped).certificate["mu"]
-    mus = [compose(each).mu for each in ([shaped, few, many], [many, few, shaped])]
-    whole = [4 * row, few.certificate["mu"], many.certificate["mu"]]
-    assert mus == [pytest.approx(math.hypot(*whole), rel=1e-12)] * 2
 
 
 def test_what_does_not_verify_is_refused(shaped: Path, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 Claims are composed by their privacy profiles (theory §13), never by their (ε, δ). All releases of
 one table count for every row. Where they protect persons, the persons are those of one column of
-ids, in one table or in several; a release of the same table that protects single rows then counts
-for as many rows as a person has. Releases that drew the same bags share that draw.
+ids, in one table or in several. A ledger also composes them with releases of the same table that
+protect single rows. Releases that drew the same bags share that draw.
 
 `loss_distribution` turns a profile into a discrete privacy loss for `dp_accounting`.
 """
@@ -128,9 +128,8 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
         certificates.append(release.certificate)
     if not certificates:
         raise InputError("there is nothing to compose: name at least one release")
-    return compose_claims(
-        [read_claim(certificate) for certificate in certificates], *_group_sizes(certificates)
-    )
+    claims, tables = list(map(read_claim, certificates)), _count_tables(certificates)
+    return compose_claims(claims, [1] * len(claims), tables)
 
 
 def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: int = 1) -> Joint:
@@ -164,44 +163,35 @@ def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: 
     return Joint(compose_profiles(profiles), unit, tuple(claims))
 
 
-def _group_sizes(certificates: Sequence[dict[str, Any]]) -> tuple[list[int], int]:
-    """Return how many rows of a person each release is about, and how many tables there are.
+def _count_tables(certificates: Sequence[dict[str, Any]]) -> int:
+    """Return how many tables releases are of; refuse those that have no row or person in common.
 
     Certificates do not say which table they are of. Tables of as many rows cannot be told apart.
     """
-    rows = [certificate["rows"] for certificate in certificates]
-    persons = [each for each in certificates if each.get("person") is not None]
-    columns = sorted({repr(each["person"]["column"]) for each in persons})
-    if not persons:
-        if len(set(rows)) > 1:
-            raise InputError(
-                f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
-                "row is in both; compose those of one table, or releases made with `person`"
-            )
-        return [1] * len(rows), 1
+    rows, sizes = {certificate["rows"] for certificate in certificates}, dict[str, int]()
+    persons = [certificate.get("person") for certificate in certificates]
+    columns = {None if person is None else person["column"] for person in persons}
     if len(columns) > 1:
         raise InputError(
-            f"ids stand in columns {' and '.join(columns)}: nothing says that "
-            "they are of the same persons; compose releases made with one `person` column"
+            "some releases protect single rows and others persons, or persons by ids of another "
+            "column; compose those of one kind, or make all of them on one ledger, which sees ids"
         )
-    most, by_features = dict[int, int](), dict[str, int]()
-    for each in persons:
-        n, size = each["rows"], each["person"]["rows"]
-        most[n] = max(most.get(n, 0), size)
+    if columns == {None} and len(rows) > 1:
+        raise InputError(
+            f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
+            "row is in both; compose those of one table, or releases made with `person`"
+        )
+    for certificate, person in zip(certificates, persons, strict=True):
         # Of the same features, persons with other numbers of rows are other persons.
-        known = by_features.setdefault(each["digests"]["feature_sums"], size)
+        size = 1 if person is None else person["rows"]
+        known = sizes.setdefault(certificate["digests"]["feature_sums"], size)
         if known != size:
             raise InputError(
                 f"of one table, persons have up to {known:,} and up to {size:,} "
                 "rows: the ids of these releases are not the same, so that nothing can be said "
                 "of a person; compose releases made with the same ids"
             )
-    if not set(rows) <= most.keys():
-        raise InputError(
-            "how many rows a person has in a table is known of no release of "
-            f"{min(set(rows) - most.keys()):,} rows; make it with `person`, or compose it apart"
-        )
-    return [most[n] for n in rows], len(most)
+    return len(rows)
 
 
 def loss_distribution(profile: PrivacyProfile, step: float = STEP, within: float = WITHIN) -> Any:

@@ -62,7 +62,7 @@ class Account:
     @property
     def debits(self) -> list[Entry]:
         """Return all debits that count, in order."""
-        return sorted((each for table in self.tables for each in table), key=lambda d: d.number)
+        return _in_order(each for table in self.tables for each in table)
 
     @cached_property
     def total(self) -> Joint | None:
@@ -96,6 +96,10 @@ class Account:
         claims = [read_claim(dict(each.document["claim"])) for table in tables for each in table]
         sizes = [_rows_of_a_person(debit, table) for table in tables for debit in table]
         return compose_claims(claims, sizes, len(self.caps))
+
+
+def _in_order(debits: Iterable[Entry]) -> list[Entry]:
+    return sorted(debits, key=lambda debit: debit.number)
 
 
 def _rows_of_a_person(debit: Entry, debits: Sequence[Entry]) -> int:
@@ -162,12 +166,8 @@ def _match(document: Mapping[str, Any], table: Fingerprint, label: str, rows: in
     # Where no column can be compared, names have to do. Labels are never compared.
     if columns.keys() & table.columns.keys() or stored["rows"] != table.rows:
         return None
-    if its_label == label:
-        return Match(f"as many rows and the same label {label!r}", False)
-    if its_label in table.names:
-        return Match(f"as many rows, and its label {its_label!r} is a column here", False)
-    if label in columns:
-        return Match(f"as many rows, and the label {label!r} was a feature there", False)
+    if its_label in {label, *table.names} or label in columns:
+        return Match(f"as many rows, and the label {its_label!r} or {label!r} in both", False)
     return None
 
 
@@ -188,18 +188,22 @@ class History:
         persons: PersonIds | None = None,
     ) -> Account:
         """Return all that counts for a name, and for a table that other debits were matched to."""
-        start = {number: match.reason for number, match in (matches or {}).items()}
-        start |= {each.number: "the same name" for each in self.debits if each.dataset == dataset}
-        reasons = self._whole_tables(start)
-        tables = [[debit for debit in self.debits if debit.number in reasons]]
-        ids = self._ids_of(tables[0]) + ([] if persons is None else [persons])
-        others = [debit for debit in self.debits if debit.number not in reasons]
-        while others:
-            numbers = self._whole_tables({others[0].number: ""})
-            table = [debit for debit in others if debit.number in numbers]
-            others = [debit for debit in others if debit.number not in numbers]
+        known = {number: match.reason for number, match in (matches or {}).items()}
+        known |= {each.number: "the same name" for each in self.debits if each.dataset == dataset}
+        own, others, reasons = list[Entry](), list[list[Entry]](), dict[int, str]()
+        for table in self._tables():
+            first = next((debit.number for debit in table if debit.number in known), None)
+            if first is None:
+                others.append(table)
+                continue
+            own += table
+            same = f"the same table as entry {first}"
+            reasons |= {debit.number: known.get(debit.number, same) for debit in table}
+        tables = [_in_order(own)]
+        ids = self._ids_of(own) + ([] if persons is None else [persons])
+        for table in others:
             if shared := self._in_common(ids, table):
-                tables.append(table)
+                tables.append(_in_order(table))
                 reasons |= {debit.number: f"{shared:,} persons in common" for debit in table}
         caps = {}
         for name in [dataset, *(str(debit.dataset) for table in tables for debit in table)]:
@@ -210,30 +214,25 @@ class History:
             caps[name] = Cap(document["epsilon"], document["delta"])
         return Account(dataset, caps, tables, reasons)
 
+    def _tables(self, *, by_name: bool = True) -> list[list[Entry]]:
+        """Return the debits of each table: of one name, or matched to each other."""
+        tables = list[list[Entry]]()
+        for debit in self.debits:
+            linked = {number for number, _ in debit.document.get("table", {}).get("same_as", ())}
+            same, others = list[Entry](), list[list[Entry]]()
+            for table in tables:
+                numbers, names = {e.number for e in table}, {e.dataset for e in table}
+                if numbers & linked or (by_name and debit.dataset in names):
+                    same += table
+                else:
+                    others.append(table)
+            tables = [*others, [*same, debit]]
+        return tables
+
     def matches(self, table: Fingerprint, label: str, rows: int) -> dict[int, Match]:
         """Return the debits whose table is this one, by their numbers; `rows` are released."""
         found = {debit.number: _match(debit.document, table, label, rows) for debit in self.debits}
         return {number: match for number, match in found.items() if match is not None}
-
-    def _whole_tables(self, start: Mapping[int, str], *, by_name: bool = True) -> dict[int, str]:
-        """Return all debits of the tables that some are of, by their numbers, with reasons."""
-        names = {debit.number: debit.dataset for debit in self.debits}
-        links = [
-            (debit.number, number)
-            for debit in self.debits
-            for number, _ in debit.document.get("table", {}).get("same_as", ())
-        ]
-        reached, waiting = dict(start), list(start)
-        while waiting:
-            number = waiting.pop()
-            others = [other for pair in links if number in pair for other in pair]
-            if by_name:
-                others += [other for other, name in names.items() if name == names[number]]
-            for other in others:
-                if other not in reached:
-                    reached[other] = f"the same table as entry {number}"
-                    waiting.append(other)
-        return reached
 
     def _ids_of(self, table: Iterable[Entry]) -> list[PersonIds]:
         """Return the ids of persons in the debits of a table, each once."""
@@ -270,11 +269,12 @@ class History:
 
         Debits of the first version have `digest_v1`.
         """
-        sure = {number: match.reason for number, match in matches.items() if match.sure}
-        numbers = self._whole_tables(sure, by_name=False)
-        for debit in self.debits:
+        sure = {number for number, match in matches.items() if match.sure}
+        tables = self._tables(by_name=False)
+        same = [each for table in tables if sure & {e.number for e in table} for each in table]
+        for debit in _in_order(same):
             digest = persons.digest if "table" in debit.document else digest_v1
-            if debit.number in numbers and _persons_digest(debit) not in (None, digest):
+            if _persons_digest(debit) not in (None, digest):
                 raise LedgerError(
                     f"whose rows these are was told otherwise in entry {debit.number}: the ids of "
                     f"person column {persons.column!r} are others, so that what a person has spent "
