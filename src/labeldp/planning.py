@@ -413,7 +413,6 @@ def plan(
     log: Sequence[str] = (),
     basis: str = "linear",
     interactions: Sequence[str] = (),
-    interaction_columns: int = 300,
     formula: str | None = None,
     max_leverage: float | None = None,
     # options of mechanisms
@@ -469,8 +468,8 @@ def plan(
         columns that enter as sign(x)·log(1 + |x|).
     basis
         curves of numbers: "linear", "splines", "splines:KNOTS", "splines+fourier:N" or "auto".
-    interactions, interaction_columns
-        pairs of columns ("a:b", or "all") whose products join the design, and at most how many.
+    interactions
+        pairs of columns ("a:b", or "all") whose products join the design.
     formula
         columns, curves and products at once: "price ~ spline(age) + sex*edu".
     max_leverage

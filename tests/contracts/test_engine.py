@@ -90,7 +90,6 @@ CURVES: list[dict[str, Any]] = [
     {
         "basis": "splines:4+fourier:7",
         "interactions": ["height:score", "town:height", "all"],
-        "interaction_columns": 60,
     },
     {"formula": "label ~ spline(height, 40) + town*height + spline(log(score), 30) + fourier(9)"},
 ]

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.gram import GramAccumulator
+from labeldp.features import basis
 from labeldp.features.basis import BasisCounter, Interaction, LinearSpline
 from labeldp.features.columns import LARGEST_CODE
 from labeldp.features.feature_map import FeatureMap
@@ -287,13 +288,14 @@ def test_rare_pairs_of_levels_are_left_out():
     assert not fit_features(scan(rows), interactions=["a:b"], min_count=10).basis.terms
 
 
-def test_all_pairs_within_a_budget():
+def test_all_pairs(monkeypatch):
     rows = scan(table())
-    features = fit_features(rows, interactions=["all"], interaction_columns=5, min_count=20)
-    assert 0 < len(features.basis.terms) <= 5
-    assert any("left out: 5 columns are allowed" in note for note in features.notes)
-    with pytest.raises(DataError, match="`interactions` makes more than 1 columns"):
-        fit_features(rows, interactions=["edu:age"], interaction_columns=1)
+    features = fit_features(rows, interactions=["all"], min_count=20)
+    pairs = {term.owners for term in features.basis.terms}
+    assert pairs == set(map(frozenset, combinations(features.columns, 2)))
+    monkeypatch.setattr(basis, "MOST_COLUMNS", 5)
+    with pytest.raises(DataError, match="`interactions` makes more than 5 columns"):
+        fit_features(rows, interactions=["all"])
 
 
 @pytest.mark.parametrize(

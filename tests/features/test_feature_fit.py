@@ -257,11 +257,11 @@ def test_what_is_noted():
         "{name}": rng.normal(size=rows),
     }
     winsor = {"*": 0.01, "far\nout": 0.0}
-    noted = fit(columns, winsor=winsor, interactions=["all"], interaction_columns=1)
+    noted = fit(columns, winsor=winsor)
     every = "\n".join(noted.notes)
     for words in (
         "flatflat", "every value is missing", "taken for an id", "treated as categorical",
-        "differ only in capitals", "winsorised", "pairs of columns are left out", "one level",
+        "differ only in capitals", "winsorised", "one level",
     ):  # fmt: skip
         assert words in every, every
     assert FeatureMap.from_json(noted.to_json()) == noted

@@ -236,7 +236,6 @@ design_options = together(
         "--basis", metavar="NAME", help="linear, splines, splines:KNOTS, splines+fourier:N or auto."
     ),
     column_list("--interactions", metavar="A:B,C:D", help="Pairs of columns to multiply, or all."),
-    option("--interaction-columns", type=int, help="Most columns of products (default: 300)."),
     column_list("--log", help="Columns that enter as sign(x)·log(1 + |x|)."),
     option(
         "--winsor",

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.data.columns import MOST_COLUMNS
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.features.columns import LARGEST_CODE, DesignColumn, NumericColumn
@@ -58,10 +59,10 @@ Pair = tuple[str, str]
 Counts = NDArray[np.int64]
 
 LINEAR, AUTO, ALL = "linear", "auto", "all"
+_ALL_PAIRS: Pair = (ALL, "")
 SPLINES, FOURIER = "splines", "fourier"
 DEFAULT_COUNTS = {SPLINES: 10, FOURIER: 100}
 """Knots and waves where no number is given."""
-PAIR_COLUMNS = 300
 _MOST = {SPLINES: 1000, FOURIER: 4000}
 _CELL_BITS = 3
 """A cell is so many codes wide, as a power of two: a column's range has 2**16 of them."""
@@ -226,14 +227,11 @@ class BasisSpec:
     """Of every number that is not in `own_knots`."""
     waves: int = 0
     pairs: tuple[Pair, ...] = ()
-    all_pairs: bool = False
-    """All pairs besides, as far as the columns allowed suffice."""
-    columns: int = PAIR_COLUMNS
-    """At most so many for all pairs together."""
+    """_ALL_PAIRS stands for all of them."""
     own_knots: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, basis: str, interactions: Iterable[str], columns: int) -> BasisSpec:
+    def of(cls, basis: str, interactions: Iterable[str]) -> BasisSpec:
         """Read what people write: "splines+fourier:100", and "age:sex" or "all"."""
         if basis == AUTO:
             raise InputError("`basis` auto is chosen by `plan`; name one here")
@@ -257,9 +255,7 @@ class BasisSpec:
                     f"age:sex, or {ALL}"
                 )
             pairs.append((left, right))
-        named = tuple(pair for pair in pairs if pair != (ALL, ""))
-        splines, waves = counts.get(SPLINES, 0), counts.get(FOURIER, 0)
-        return cls(splines, waves, named, len(named) < len(pairs), columns)
+        return cls(counts.get(SPLINES, 0), counts.get(FOURIER, 0), tuple(pairs))
 
 
 def checked_count(argument: str, part: str, count: int) -> int:
@@ -272,22 +268,20 @@ def checked_count(argument: str, part: str, count: int) -> int:
 def with_basis(
     features: FeatureMap, spec: BasisSpec, source: Source, run_pass: RunPass, min_count: int
 ) -> FeatureMap:
-    """Return the map with the basis that is asked for, and notes on what is left out."""
-    if not (spec.knots or spec.waves or spec.pairs or spec.all_pairs or spec.own_knots):
+    """Return the map with the basis that is asked for."""
+    if spec == BasisSpec():
         return features
     names = features.columns
-    for name in (name for pair in spec.pairs for name in pair if name not in names):
-        raise DataError(
-            f"a product names {name!r}, which is no feature column or a constant one; correct "
-            "`interactions` or `formula`"
-        )
-    requested = [(a, b) if names.index(a) < names.index(b) else (b, a) for a, b in spec.pairs]
-    every = list[Pair]()
-    if spec.all_pairs:  # those first that make fewest design columns
-        widths = {column.name: 1 for column in features.numeric}
-        widths |= {column.name: column.size - 1 for column in features.categorical}
-        every = sorted(combinations(names, 2), key=lambda pair: widths[pair[0]] * widths[pair[1]])
-    pairs = tuple(dict.fromkeys([*requested, *every]))
+    if _ALL_PAIRS in spec.pairs:
+        pairs = tuple(combinations(names, 2))
+    else:
+        for name in (name for pair in spec.pairs for name in pair if name not in names):
+            raise DataError(
+                f"a product names {name!r}, which is no feature column or a constant one; correct "
+                "`interactions` or `formula`"
+            )
+        ordered = [(a, b) if names.index(a) < names.index(b) else (b, a) for a, b in spec.pairs]
+        pairs = tuple(dict.fromkeys(ordered))
     counts = run_pass("basis", source, BasisCounter(features, pairs))
 
     splines = list[LinearSpline]()
@@ -298,24 +292,13 @@ def with_basis(
             knots = tuple(code for code in dict.fromkeys(inner) if first < code < last)
             splines += [LinearSpline(name, knots)] if knots else []
 
-    products, left_out = list[Interaction](), 0
+    products = list[Interaction]()
     for pair in pairs:
-        more = _products(pair, features, counts, min_count)
-        if len(products) + len(more) <= spec.columns:
-            products += more
-        elif pair in requested:
+        products += _products(pair, features, counts, min_count)
+        if len(products) > MOST_COLUMNS:
             raise DataError(
-                f"`interactions` makes more than {spec.columns} columns; name fewer pairs or "
-                f"raise `interaction_columns`"
+                f"`interactions` makes more than {MOST_COLUMNS} columns; name fewer pairs"
             )
-        else:
-            left_out += 1
-    notes = list[str]()
-    if left_out:
-        notes.append(
-            f"{left_out} pairs of columns are left out: {spec.columns} columns are allowed; raise "
-            f"`interaction_columns` for more"
-        )
 
     # Waves go through numbers that vary beyond a cell, and through categories.
     inputs, waves = list[Input](), list[RandomFourierFeatures]()
@@ -329,8 +312,7 @@ def with_basis(
     if inputs and spec.waves:  # the columns of a wave move its phase by WIDTH together
         turns = WIDTH / (2 * math.pi * math.sqrt(min(SPAN, len(inputs))))
         waves.append(RandomFourierFeatures(SEED, spec.waves, tuple(inputs), turns))
-    basis = Basis((*splines, *products, *waves))
-    return replace(features, basis=basis, notes=(*features.notes, *notes))
+    return replace(features, basis=Basis((*splines, *products, *waves)))
 
 
 class BasisCounter:

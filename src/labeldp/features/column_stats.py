@@ -92,12 +92,9 @@ class Levels:
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
         """Count one batch."""
         if self.limit < _MOST_LEVELS and not self.too_many:
-            # A glance at the first values saves counting most columns of numbers.
-            some = array.slice(0, _GLANCE)
-            self.too_many |= len(some.unique()) > self.limit + 2  # null and NaN are none of them
-            if pa.types.is_floating(some.type):
-                values = floats_of(some)
-                self.too_many |= bool(np.any(values != np.rint(values), where=~np.isnan(values)))
+            # A glance at the first values saves counting most columns of numbers; null and NaN are
+            # no values.
+            self.too_many = len(array.slice(0, _GLANCE).unique()) > self.limit + 2
         if self.too_many:
             return
         dictionary, places = codes_of(array)
@@ -153,50 +150,42 @@ class NumberSums:
 
 
 class Tails:
-    """The `depth` smallest and the `depth` largest numbers of a column; holds twice as many."""
+    """The `depth` smallest and the `depth` largest numbers of a column.
+
+    The largest are kept as the smallest of the negated numbers.
+    """
 
     def __init__(self, name: str, depth: int) -> None:
         self.name, self.depth = name, depth
-        self._kept: tuple[list[NDArray[Any]], ...] = ([], [])
-        # Only numbers below the first, or above the second, can be in a tail; NaN never are.
-        self._bounds = [math.inf, -math.inf]
+        self._kept = [np.empty(0), np.empty(0)]
+        # Only a number below is in a tail that is full already; NaN never is.
+        self._bounds = [math.inf, math.inf]
 
     def add(self, array: pa.Array, first_row: int = 0) -> None:
         """Take in one batch; integers that float64 cannot tell apart are found out elsewhere."""
-        if pa.types.is_integer(array.type):
-            self._take(floats_of(array))
-        else:
-            self._take(column_floats(array, self.name, first_row))
+        is_integer = pa.types.is_integer(array.type)
+        values = floats_of(array) if is_integer else column_floats(array, self.name, first_row)
+        self._take(values, -values)
 
     def _take(self, *numbers: NDArray[np.float64]) -> None:
-        """Take in numbers, or those for either end."""
-        for end, bound in enumerate(self._bounds):
-            values = numbers[-end]
-            fresh = values[values > bound if end else values < bound]
-            if len(fresh):
-                self._kept[end].append(fresh)
-                if sum(map(len, self._kept[end])) > 2 * self.depth:
-                    self._trim(end)
-
-    def _trim(self, end: int) -> NDArray[Any]:
-        """Drop what is in no tail and return the rest, from the outermost inwards."""
-        kept = np.concatenate([np.empty(0), *self._kept[end]]) + 0.0  # no -0.0
-        if len(kept) > self.depth:
-            place = len(kept) - self.depth if end else self.depth - 1
-            kept = np.partition(kept, place)  # far quicker than sorting all of them
-            self._bounds[end] = float(kept[place])
-            kept = kept[place:] if end else kept[: self.depth]
-        kept = np.sort(kept)[::-1] if end else np.sort(kept)
-        self._kept[end][:] = [kept]
-        return kept
+        for end, values in enumerate(numbers):
+            fresh = values[values < self._bounds[end]]
+            if not len(fresh):
+                continue
+            kept = np.concatenate([self._kept[end], fresh])
+            if len(kept) >= self.depth:
+                kept = np.partition(kept, self.depth - 1)[: self.depth]
+                self._bounds[end] = float(kept[-1])
+            self._kept[end] = kept
 
     def merge(self, other: Tails) -> None:
         """Take in those of other rows."""
-        self._take(*other.sorted())
+        self._take(*other._kept)
 
-    def sorted(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the smallest and the largest numbers, from the outermost inwards."""
-        return self._trim(0), self._trim(1)
+    def sorted(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the smallest and the largest numbers, from the outermost inwards; no -0.0."""
+        least, most = map(np.sort, self._kept)
+        return least + 0.0, 0.0 - most
 
 
 @dataclass

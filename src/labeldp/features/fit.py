@@ -25,7 +25,7 @@ from typing import Any
 from labeldp.data.columns import MOST_COLUMNS, check_breadth
 from labeldp.data.source import Source
 from labeldp.errors import DataError, at_least, end_share
-from labeldp.features.basis import LINEAR, PAIR_COLUMNS, BasisSpec, with_basis
+from labeldp.features.basis import LINEAR, BasisSpec, with_basis
 from labeldp.features.categories import CategoricalColumn, merge_levels
 from labeldp.features.column_stats import ColumnStatistics, Extremes, NumberSums, Tails
 from labeldp.features.column_type import infer_column_type, type_statistics
@@ -88,7 +88,6 @@ def fit_features(
     log: Sequence[str] = (),
     basis: str = LINEAR,
     interactions: Sequence[str] = (),
-    interaction_columns: int = PAIR_COLUMNS,
     formula: str | None = None,
     run_pass: RunPass | None = None,
 ) -> FeatureMap:
@@ -108,7 +107,7 @@ def fit_features(
         only ends that reach far beyond: three times the quantiles' distance.
     log
         columns that enter as sign(x)·log(1 + |x|).
-    basis, interactions, interaction_columns
+    basis, interactions
         functions of columns that join them (`BasisSpec.of`).
     formula
         "price ~ spline(age) + sex*edu" says all of this at once: which columns, `intercept`, `log`,
@@ -119,11 +118,11 @@ def fit_features(
     if min_count is not None:
         at_least(1, min_count=min_count)
     if formula is None:
-        spec = BasisSpec.of(basis, interactions, interaction_columns)
+        spec = BasisSpec.of(basis, interactions)
     else:
         model = Formula(formula, source.names)
         source, intercept, log = model.select(source), model.intercept, model.log
-        spec = BasisSpec(0, model.waves, model.pairs, False, interaction_columns, model.knots)
+        spec = BasisSpec(0, model.waves, model.pairs, model.knots)
     run_pass = run_pass or LocalEngine(threads=1).run_pass
     shares: Mapping[str, Any] = winsor if isinstance(winsor, Mapping) else {OTHERS: winsor}
     for share in () if winsor is None else shares.values():

@@ -161,7 +161,6 @@ class Encoding(OptionGroup):
     log: Sequence[str] = option(to_str_tuple, ())
     basis: str = option(to_str, "linear")
     interactions: Sequence[str] = option(to_str_tuple, ())
-    interaction_columns: int = option(_count, 300)
     formula: str | None = option(to_str)
     max_leverage: float | None = option(_leverage)
 
