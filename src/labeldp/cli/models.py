@@ -224,7 +224,7 @@ def _score(model: Model, releases: list[Release], test: str, label: str) -> dict
 @argument("model", "A model from `labeldp fit --out`.", type=Path)
 @data_argument
 @option("--out", type=Path, required=True, help="The new .csv or .parquet file of predictions.")
-@option("--unknown", metavar="RULE", default="base", help="Unseen levels: base, missing or error.")
+@option("--unknown", metavar="RULE", default="base", help="Unseen levels: base or error.")
 @column_list("--keep", help="Columns of DATA to write beside the predictions.")
 @text_options
 @help_all_option

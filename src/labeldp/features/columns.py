@@ -145,14 +145,14 @@ class NumericColumn:
     def encode(self, array: pa.Array, out: NDArray[np.float64]) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
         codes = out[:, 0]
-        finite = self.write_codes(codes, column_floats(array, self.name))
+        self.write_codes(codes, column_floats(array, self.name))
+        missing = np.isnan(codes)
         if self.indicator:
-            out[:, 1] = 0.0 if finite else np.isnan(codes)
-        if not finite:
-            codes[np.isnan(codes)] = self.fill
+            out[:, 1] = missing
+        codes[missing] = self.fill
 
-    def write_codes(self, out: NDArray[np.float64], values: NDArray[np.float64]) -> bool:
-        """Write the codes of numbers, NaN for missing; return whether none is missing."""
+    def write_codes(self, out: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+        """Write the codes of numbers, NaN for missing."""
         if self.log:
             values = signed_log(values)
         with np.errstate(over="ignore"):  # where there are ends, infinity is moved to one
@@ -162,7 +162,6 @@ class NumericColumn:
             # Confining codes is the same as confining the numbers: both rise together.
             np.clip(out, *map(float, self.ends), out=out)
         out -= float(self.centre)
-        return bool(np.isfinite(out).all())
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; flags that are not set are left out."""

@@ -22,11 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import (
-    arrow_numbers,
-    narrow_integers,
-    same_dictionary,
-)
+from labeldp.arrow_util import arrow_numbers, narrow_integers, same_dictionary
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
 from labeldp.features.categories import codes_of
@@ -96,13 +92,6 @@ class JointCategoryCodes:
     def cells(self) -> int:
         """Entries of all tables between two groups."""
         return (sum(self.widths) ** 2 - sum(width * width for width in self.widths)) // 2
-
-    def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
-        """Return the joint code of every group, from the level of every category."""
-        return tuple(
-            np.ravel_multi_index([levels[member] for member in members], shape)
-            for members, shape in zip(self.groups, self.shapes, strict=True)
-        )
 
     def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
         """Return for every member of a group: the member, and its level at every joint code."""

@@ -31,8 +31,8 @@ from labeldp.features.columns import DesignColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
 from labeldp.io_util import Check, check_fields, is_count, is_flag, is_text, list_of, optional
 
-Unknown = Literal["base", "missing", "error"]
-"""An unknown level counts as the one without a column of its own, as missing, or is refused."""
+Unknown = Literal["base", "error"]
+"""An unknown level counts as the one without a column of its own, or is refused."""
 INTERCEPT = "intercept"
 LONGEST_NOTE = 1000
 _BATCH = 65_536
@@ -97,17 +97,14 @@ class FeatureMap:
 
         "a" with level "b=c" and "a=b" with level "c" share a name.
         """
-        names = [column.name for column in self.design_columns]
-        taken, counts, result = set(names), Counter[str](), []
-        for name in names:
-            counts[name] += 1
-            fresh = name
-            while counts[name] > 1 and fresh in taken:
-                fresh = f"{name} #{counts[name]}"
-                counts[name] += fresh in taken
-            taken.add(fresh)
-            result.append(fresh)
-        return tuple(result)
+        names = dict[str, None]()
+        for column in self.design_columns:
+            name, number = column.name, 1
+            while name in names:
+                number += 1
+                name = f"{column.name} #{number}"
+            names[name] = None
+        return tuple(names)
 
     @cached_property
     def kept_columns(self) -> tuple[int, ...]:
@@ -416,22 +413,17 @@ class UnseenValueHandler:
             # The base is the level that was pruned.
             pruned = np.flatnonzero(self.features.kept_places[block] < 0)
             base = int(pruned[0]) if len(pruned) and pruned[0] < len(category.levels) else 0
-            taken = None if self.taken_as(category.name) == "missing" else category.levels[base]
             names = (*names_of(dictionary), None)
-            known = [taken if code < 0 else name for name, code in zip(names, codes, strict=True)]
+            known = [
+                category.levels[base] if code < 0 else name
+                for name, code in zip(names, codes, strict=True)
+            ]
             batch = batch.set_column(at, category.name, _texts(known, places))
         return batch
-
-    def taken_as(self, name: str) -> Unknown:
-        """Return what unknown levels count as: there may be no missing one to count as."""
-        without = {each.name for each in self.features.categorical if each.missing == "none"}
-        return "missing" if self.unknown == "missing" and name not in without else "base"
 
     def notes(self) -> Iterator[str]:
         """Yield what was changed, with counts."""
         for name, count in self.unknown_levels.items():
-            taken = self.taken_as(name)
-            why = "" if taken == self.unknown else ": none was missing in the fitted rows"
-            yield f"{name}: {count:,} rows have a level not seen before, taken as {taken}{why}"
+            yield f"{name}: {count:,} rows have a level not seen before, taken as base"
         for name, count in self.outside_range.items():
             yield f"{name}: {count:,} numbers outside the public range, taken as its nearest end"

@@ -65,7 +65,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         `X` is a source, a path or a frame with the feature columns; others are not looked at.
         `unknown` is what a level counts as that the fitted rows did not have: "base", the one
-        without a column of its own; "missing"; or "error". Numbers outside the public range count
+        without a column of its own, or "error". Numbers outside the public range count
         as its nearest end. A LabelDPWarning says how many.
         """
         model = self._model()

@@ -173,34 +173,28 @@ def _told(groups: Array, labels: Array, *, by_chance: bool = False) -> tuple[boo
 def _parts(numbers: Mapping[str, Array], labels: Array) -> list[str]:
     """Return columns of which the label is made: as a sum, a difference, a product or a ratio."""
     filled = {name: np.nan_to_num(x) for name, x in [*numbers.items()][:_MOST_NUMBERS]}
-    parts, positive = _explaining(filled, labels), labels > 0
+    parts, positive = _summands(filled, labels), labels > 0
     logs = {
         name: np.log(x[positive])
         for name, x in filled.items()
         if name not in parts and np.all(x[positive] > 0)
     }
-    return [*parts, *_explaining(logs, np.log(labels[positive]))]
+    return [*parts, *_summands(logs, np.log(labels[positive]))]
 
 
-def _explaining(numbers: Mapping[str, Array], labels: Array) -> list[str]:
-    """Return columns without which a linear fit of the labels is not exact, the best first."""
-    names = [name for name, x in numbers.items() if len(x) >= _FEWEST_ROWS and x.std() > 0]
-    if not names or not labels.std() > 0:
+def _summands(numbers: Mapping[str, Array], labels: Array) -> list[str]:
+    """Return columns without which a linear fit of the labels is not exact, the largest first."""
+    columns = {name: x - x.mean() for name, x in numbers.items() if len(x) and x.std() > 0}
+    if len(labels) < _FEWEST_ROWS or not labels.std() > 0:
         return []
-    columns = np.column_stack([*(numbers[name] for name in names), labels])
-    correlations = np.corrcoef(columns, rowvar=False)
-    gram, cross = correlations[:-1, :-1], correlations[:-1, -1]
-
-    def explained(kept: list[int]) -> float:
-        inverse = np.linalg.pinv(gram[np.ix_(kept, kept)], rcond=1e-12, hermitian=True)
-        return float(cross[kept] @ inverse @ cross[kept])
-
-    kept, parts = [*range(len(names))], list[str]()
-    while kept and explained(kept) > _SAME:
-        left = {place: explained([k for k in kept if k != place]) for place in kept}
-        best = min(left, key=lambda place: left[place])
-        kept.remove(best)
-        parts.append(names[best])
+    parts = list[str]()
+    while columns:
+        matrix = np.column_stack([x / x.std() for x in columns.values()])
+        slopes = np.linalg.lstsq(matrix, labels - labels.mean(), rcond=1e-6)[0]
+        if _correlation(matrix @ slopes, labels) ** 2 <= _SAME:
+            break
+        parts.append([*columns][int(np.argmax(np.abs(slopes)))])
+        del columns[parts[-1]]
     return parts
 
 
