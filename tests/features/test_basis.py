@@ -186,7 +186,7 @@ def test_codes_stay_where_sums_are_exact():
 def test_knots_are_quantiles_and_missing_numbers_move_none():
     rows = pa.table({"x": np.arange(1001.0), "y": [0.0, 1.0] * 500 + [0.0]})
     features = fit_features(scan(rows), basis="splines:3")
-    (spline,) = features.basis.terms  # two numbers have none in between
+    (spline,) = features.basis  # two numbers have none in between
     column = features.numeric[0]
     knots = [(knot + column.centre) * column.step for knot in spline.knots]
     assert np.allclose(knots, [250, 500, 750], atol=2.0**4 * column.step)
@@ -253,7 +253,7 @@ def test_selected_columns_keep_their_terms():
     features = fit_features(scan(rows), **OPTIONS)
     small, mask = features.select(["age", "sex"])
     names = {"age", "sex"}
-    assert set(small.basis.terms) == {t for t in features.basis.terms if t.owners <= names}
+    assert set(small.basis) == {t for t in features.basis if t.owners <= names}
     assert np.array_equal(small.design(rows), features.design(rows)[:, mask])
 
 
@@ -283,15 +283,15 @@ def test_original_units():
 def test_rare_pairs_of_levels_are_left_out():
     rows = pa.table({"a": ["x"] * 50 + ["y"] * 50, "b": ["p"] * 47 + ["q"] * 53})
     few = fit_features(scan(rows), interactions=["a:b"], min_count=10)
-    assert [term.left.level for term in few.basis.terms] == [1]
+    assert [term.left.level for term in few.basis] == [1]
     rows = pa.table({"a": ["x"] * 50 + ["y"] * 50, "b": ["q"] * 50 + ["p"] * 45 + ["q"] * 5})
-    assert not fit_features(scan(rows), interactions=["a:b"], min_count=10).basis.terms
+    assert not fit_features(scan(rows), interactions=["a:b"], min_count=10).basis
 
 
 def test_all_pairs(monkeypatch):
     rows = scan(table())
     features = fit_features(rows, interactions=["all"], min_count=20)
-    pairs = {term.owners for term in features.basis.terms}
+    pairs = {term.owners for term in features.basis}
     assert pairs == set(map(frozenset, combinations(features.columns, 2)))
     monkeypatch.setattr(basis, "MOST_COLUMNS", 5)
     with pytest.raises(DataError, match="`interactions` makes more than 5 columns"):

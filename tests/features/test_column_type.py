@@ -62,7 +62,7 @@ def kind(name: str, values: Any, **scanning: Any) -> str:
         ("who", [f"p{k}" for k in MIXED], "id"),
         ("who", [None if k % 3 else f"p{k}" for k in MIXED], "id"),
         ("who", [f"p{k % 30}" for k in MIXED], "category"),
-        ("last_name", [f"p{k % 30}" for k in MIXED], "id"),
+        ("last_name", [f"p{k % 60}" for k in MIXED], "id"),
         ("flag", np.where(MIXED == 5, 99_999, MIXED % 200 == 0), "number"),
         ("few", np.where(MIXED == 5, 99_999, MIXED % 3), "category"),
         # More than are counted.

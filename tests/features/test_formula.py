@@ -117,7 +117,7 @@ def test_a_formula_is_other_words_for_the_same_design() -> None:
         again = FeatureMap.from_json(found.to_json())
         np.testing.assert_array_equal(again.design(rows), other.design(rows))
     few = fit_features(scan(rows), formula="~ spline(age, 4) + pay")
-    assert [(term.column, len(term.knots)) for term in few.basis.terms] == [("age", 4)]
+    assert [(term.column, len(term.knots)) for term in few.basis] == [("age", 4)]
     assert few.columns == ("age", "pay")
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,6 @@ LINEAR, AUTO, ALL = "linear", "auto", "all"
 _ALL_PAIRS: Pair = (ALL, "")
 SPLINES, FOURIER = "splines", "fourier"
 DEFAULT_COUNTS = {SPLINES: 10, FOURIER: 100}
-"""Knots and waves where no number is given."""
 _MOST = {SPLINES: 1000, FOURIER: 4000}
 _CELL_BITS = 3
 """A cell is so many codes wide, as a power of two: a column's range has 2**16 of them."""
@@ -73,8 +72,7 @@ class LinearSpline:
     """A curve of one number: straight lines that bend at knots."""
 
     column: str
-    knots: tuple[int, ...]
-    """Codes, increasing."""
+    knots: tuple[int, ...]  # codes, increasing
 
     @property
     def owners(self) -> frozenset[str]:
@@ -169,65 +167,53 @@ class Interaction:
 
     @classmethod
     def from_json(cls, entry: Any) -> Interaction:
-        def is_part(value: Any) -> bool:
-            is_pair = isinstance(value, list) and len(value) == 2
-            return is_pair and is_text(value[0]) and optional(is_count)(value[1])
+        def is_part(part: Any) -> bool:
+            is_pair = isinstance(part, list) and len(part) == 2
+            return is_pair and is_text(part[0]) and optional(is_count)(part[1])
 
         checks: dict[str, Check] = {
-            "of": lambda value: list_of(is_part)(value) and len(value) == 2,
+            "of": lambda parts: list_of(is_part)(parts) and len(parts) == 2,
             "shift": lambda value: is_count(value) and value <= 64,
         }
         check_fields(entry, checks, "features: a product")
-        left, right = (Part(*part) for part in entry["of"])
-        return cls(left, right, entry["shift"])
+        parts = [Part(*part) for part in entry["of"]]
+        return cls(*parts, entry["shift"])
 
 
 Term = LinearSpline | Interaction | RandomFourierFeatures
-_KINDS: dict[str, type[LinearSpline | Interaction | RandomFourierFeatures]] = {
+Basis = tuple[Term, ...]
+"""In the order of the columns: by kind, as in `_KINDS`."""
+_KINDS: dict[str, type[Term]] = {
     "hinges": LinearSpline,
     "products": Interaction,
     "waves": RandomFourierFeatures,
 }
 
 
-@dataclass(frozen=True)
-class Basis:
-    """The terms of a design, in the order of their columns: by kind, as in `_KINDS`."""
+def basis_to_json(terms: Basis) -> dict[str, Any]:
+    """Return the terms as plain values; kinds of which there is none are left out."""
+    entries = {
+        name: [term.to_json() for term in terms if isinstance(term, kind)]
+        for name, kind in _KINDS.items()
+    }
+    return {name: each for name, each in entries.items() if each}
 
-    terms: tuple[Term, ...] = ()
 
-    def select(self, columns: Iterable[str]) -> Basis:
-        """Return the terms that are made of these raw columns alone."""
-        return Basis(tuple(term for term in self.terms if term.owners.issubset(columns)))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the terms as plain values; kinds of which there is none are left out."""
-        document = dict[str, Any]()
-        for name, kind in _KINDS.items():
-            if entries := [term.to_json() for term in self.terms if isinstance(term, kind)]:
-                document[name] = entries
-        return document
-
-    @classmethod
-    def from_json(cls, document: Any) -> Basis:
-        """Read what `to_json` wrote, strictly."""
-        is_list: Check = list_of(lambda item: isinstance(item, dict))
-        check_fields(document, {}, "features: the basis", dict.fromkeys(_KINDS, is_list))
-        terms = list[Term]()
-        for name, kind in _KINDS.items():
-            terms += [kind.from_json(entry) for entry in document.get(name, [])]
-        return cls(tuple(terms))
+def basis_from_json(document: Any) -> Basis:
+    """Read what `basis_to_json` wrote, strictly."""
+    is_list: Check = list_of(lambda item: isinstance(item, dict))
+    check_fields(document, {}, "features: the basis", dict.fromkeys(_KINDS, is_list))
+    read = ([kind.from_json(e) for e in document.get(name, [])] for name, kind in _KINDS.items())
+    return tuple(chain.from_iterable(read))
 
 
 @dataclass(frozen=True)
 class BasisSpec:
-    """Which basis is asked for."""
+    """Which basis is asked for: knots of every number that is not in `own_knots`."""
 
     knots: int = 0
-    """Of every number that is not in `own_knots`."""
     waves: int = 0
     pairs: tuple[Pair, ...] = ()
-    """_ALL_PAIRS stands for all of them."""
     own_knots: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -312,7 +298,7 @@ def with_basis(
     if inputs and spec.waves:  # the columns of a wave move its phase by WIDTH together
         turns = WIDTH / (2 * math.pi * math.sqrt(min(SPAN, len(inputs))))
         waves.append(RandomFourierFeatures(SEED, spec.waves, tuple(inputs), turns))
-    return replace(features, basis=Basis((*splines, *products, *waves)))
+    return replace(features, basis=(*splines, *products, *waves))
 
 
 class BasisCounter:

@@ -3,7 +3,6 @@
     3 to 12 whole numbers                      a category: they are codes more often than not
     more, named like codes, with rows enough   a category: zip; or like ids, with many: store_id
     named like ids, and not often repeated     no feature, nor are texts that hardly repeat
-    names of people                            no feature, unless they are few
     all others                                 numbers
 
 The same rows give the same type in any order, in any format and on any engine.
@@ -21,10 +20,8 @@ from labeldp.features.column_stats import ColumnStatistics, Extremes, Levels
 
 FEW = range(3, 13)
 """An integer column with so many distinct values is taken for a category."""
-UNIQUE = 0.95
-"""Share of distinct values from which a column tells rows apart instead of describing them."""
-FEWEST = 20
-"""Rows from which that is said."""
+UNIQUE, FEWEST = 0.95, 20
+"""A column of so many rows with this share of distinct values tells rows apart."""
 _ENOUGH = 50
 _SAMPLED = 2
 """Row numbers may span this many times the rows: half of the rows may be in another table."""
@@ -32,7 +29,8 @@ _SAMPLED = 2
 _WORDS = re.compile(r"[A-Z]?[a-zß-öø-ÿ]+|[A-Z]+(?![a-z])|\d+|#")
 _IDS = frozenset((
     "id", "ids", "uid", "uuid", "guid", "identifier", "ssn", "email", "mail", "phone", "iban",
-    "hash", "token", "rowid", "recid", "userid", "url", "idno", "idnr",
+    "hash", "token", "rowid", "recid", "userid", "url", "idno", "idnr", "surname", "lastname",
+    "firstname", "fullname",
 ))  # fmt: skip
 _MAYBE_IDS = frozenset((
     "key", "number", "nr", "no", "name", "surname", "index", "row", "rows", "rownames", "address",
@@ -53,35 +51,33 @@ _PERSONS = frozenset((
     "email", "mail", "participant", "pid", "mrn", "beneficiary", "policyholder", "borrower",
     "applicant", "voter", "pupil", "panelist",
 ))  # fmt: skip
-_NAME_PARTS = frozenset(("first", "last", "full", "given", "family", "middle", "maiden"))
+_NAME_PARTS = frozenset(("first", "last", "full", "given", "family"))
 _CYCLES = frozenset((
     "month", "weekday", "dow", "quarter", "season", "hour", "day", "monat", "wochentag", "stunde",
 ))  # fmt: skip
 
 
-Hint = Literal["id", "like an id", "code", "cycle", "person", "names of people"]
+Hint = Literal["id", "like an id", "code", "cycle", "person"]
 
 
 def name_hints(name: str) -> set[Hint]:
     """Return what a column's name says of its values, mostly by its last word that is no number.
 
-    "id": only identifiers are named so: userId, E-Mail, id_client; "like an id": they and other
-    things: order_no, respondent; "code": zip, region_code, StoreType; "cycle": month, weekday;
-    "person": it speaks of people: customer_id, not basket_id; "names of people": surname,
-    last_name, customerName; not name.
+    "id": only identifiers are named so: userId, E-Mail, id_client, surname; "like an id": they and
+    other things: order_no, respondent; "code": zip, region_code, StoreType; "cycle": month,
+    weekday; "person": it speaks of people: customer_id, not basket_id.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     last = next((word for word in reversed(words) if not word.isdigit()), "")
-    surely_id = last in _IDS or words[:1] in (["id"], ["uuid"])
-    has_person, has_part = (not names.isdisjoint(words) for names in (_PERSONS, _NAME_PARTS))
+    of_person = not _PERSONS.isdisjoint(words)
+    of_names = last == "name" and (of_person or not _NAME_PARTS.isdisjoint(words))
+    surely_id = last in _IDS or words[:1] in (["id"], ["uuid"]) or of_names
     holds: dict[Hint, bool] = {
         "id": surely_id,
         "like an id": surely_id or last in _MAYBE_IDS or last in _PERSONS,
         "code": last in _CODES,
         "cycle": last in _CYCLES,
-        "person": has_person,
-        "names of people": ("name" in words and (has_person or has_part))
-        or not {"surname", "lastname", "firstname", "fullname"}.isdisjoint(words),
+        "person": of_person,
     }
     return {hint for hint, held in holds.items() if held}
 
@@ -128,8 +124,6 @@ def infer_column_type(
             why = "nearly every text is different"
         elif several and "id" in hints and 2 * distinct * min_count > filled:
             why = "named like an id"
-        elif several and "names of people" in hints:
-            why = "names of people"
     return ColumnType("id", why) if why else ColumnType("category", f"{distinct} levels")
 
 
@@ -161,13 +155,11 @@ def _type_of_numbers(
     if not extremes.exact:
         return ColumnType("id", "integers beyond 2**53")
     if "like an id" in hints and numbers >= FEWEST and extremes.whole:
-        if "id" in hints:
-            if levels.too_many or distinct > FEW[-1]:
-                return ColumnType("id", "named like an id")
-        elif not levels.too_many:
-            if distinct >= UNIQUE * numbers:
-                return ColumnType("id", "named like an id, nearly every number is different")
-        # Many, which number the rows if they fill their range.
-        elif UNIQUE <= (extremes.high - extremes.low + 1) / numbers <= _SAMPLED:
+        if "id" in hints and (levels.too_many or distinct > FEW[-1]):
+            return ColumnType("id", "named like an id")
+        # Many different ones number the rows if they fill their range.
+        span = (extremes.high - extremes.low + 1) / numbers
+        fills = UNIQUE <= span <= _SAMPLED if levels.too_many else distinct >= UNIQUE * numbers
+        if fills and "id" not in hints:
             return ColumnType("id", "numbers the rows")
     return ColumnType("number", "numbers")

@@ -25,7 +25,7 @@ from labeldp.data.columns import MOST_COLUMNS, NULL_WORDS, column_floats
 from labeldp.data.options import TextOptions, is_column_formats
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
-from labeldp.features.basis import Basis, Term
+from labeldp.features.basis import Basis, Term, basis_from_json, basis_to_json
 from labeldp.features.categories import CategoricalColumn, codes_of, names_of
 from labeldp.features.columns import DesignColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
@@ -59,8 +59,7 @@ class FeatureMap:
     column_formats: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
     """How the text of columns that could be read in several ways was read (key `spelt` in JSON):
     further rows are read likewise."""
-    basis: Basis = field(default_factory=Basis)
-    """Functions of the columns that join them (theory §12)."""
+    basis: Basis = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,7 +75,7 @@ class FeatureMap:
     @cached_property
     def derived(self) -> tuple[tuple[Term, tuple[DesignColumn, ...]], ...]:
         """The terms of the basis, each with its design columns."""
-        return tuple((term, tuple(term.design_columns(self.by_name))) for term in self.basis.terms)
+        return tuple((term, tuple(term.design_columns(self.by_name))) for term in self.basis)
 
     @cached_property
     def design_columns(self) -> tuple[DesignColumn, ...]:
@@ -199,7 +198,7 @@ class FeatureMap:
             numeric=tuple(column for column in self.numeric if column.name in columns),
             categorical=tuple(column for column in self.categorical if column.name in columns),
             kept=None,
-            basis=self.basis.select(columns),
+            basis=tuple(term for term in self.basis if term.owners.issubset(columns)),
         )
         chosen = np.array([column.owners.issubset(columns) for column in self.design_columns])
         mask = chosen[list(self.kept_columns)]
@@ -298,7 +297,7 @@ class FeatureMap:
             "notes": list(self.notes),
             "kept": None if self.kept is None else list(self.kept),
             **({"spelt": self.column_formats} if self.column_formats else {}),
-            **({"basis": basis} if (basis := self.basis.to_json()) else {}),
+            **({"basis": basis} if (basis := basis_to_json(self.basis)) else {}),
         }
 
     @classmethod
@@ -317,7 +316,7 @@ class FeatureMap:
             tuple(map(CategoricalColumn.from_json, document["categorical"])),
             tuple(document["notes"]),
             column_formats=document.get("spelt", {}),
-            basis=Basis.from_json(document.get("basis", {})),
+            basis=basis_from_json(document.get("basis", {})),
         )
         try:
             features.derived  # noqa: B018
