@@ -20,6 +20,7 @@ from labeldp.features.column_stats import Tails
 from labeldp.features.columns import signed_log
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
+from labeldp.mechanisms.options import Encoding
 
 ROWS = 4000
 
@@ -122,10 +123,6 @@ def test_shares_that_are_asked_for_hold_and_outliers_are_judged_as_they_enter() 
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        *[
-            ({"winsor": share}, "`winsor`")
-            for share in (-0.1, 0.5, math.nan, {"income": 2}, {"income": None})
-        ],
         ({"winsor": {"wage": 0.1}}, "'wage', which is no feature"),
         ({"log": ["wage"]}, "'wage', which is no feature"),
         ({"winsor": {"town": 0.1}}, "'town', which is a category"),
@@ -135,6 +132,12 @@ def test_shares_that_are_asked_for_hold_and_outliers_are_judged_as_they_enter() 
 def test_what_is_refused(option: dict[str, object], message: str) -> None:
     with pytest.raises((InputError, DataError), match=message):
         fit_features(scan(table()), **option)
+
+
+@pytest.mark.parametrize("share", [-0.1, 0.5, math.nan, {"income": 2}, {"income": None}])
+def test_what_is_no_share(share: object) -> None:
+    with pytest.raises(InputError, match="`winsor`"):
+        Encoding(winsor=share)
 
 
 def test_prediction_moves_new_numbers_to_the_same_ends() -> None:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
-from labeldp.data.columns import NULL_WORDS, is_clock, is_moment
+from labeldp.data.columns import NULL_WORDS, is_moment
 from labeldp.errors import DataError
 from labeldp.features.columns import DesignColumn
 from labeldp.io_util import Check, check_fields, is_flag, is_text, list_of
@@ -65,8 +66,6 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Codes]:
 
 def names_of(dictionary: pa.Array) -> list[str | None]:
     """Return the text of every value of a dictionary; None where the value means missing."""
-    if is_clock(dictionary.type):
-        return [None if value is None else str(value) for value in dictionary.to_pylist()]
     if not is_moment(dictionary.type):
         return [_level_name(value) for value in dictionary.to_pylist()]
     names = list[str | None]()
@@ -84,20 +83,18 @@ def _level_name(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
+        return str(value).lower()
+    if isinstance(value, int | time | timedelta):
         return str(value)
-    try:
-        number = value if isinstance(value, Decimal) else float(value)
-    except (TypeError, ValueError):
+    if not isinstance(value, float | Decimal):
         raise DataError(
             f"a category holds a value of type {type(value).__name__}, which is neither text nor a "
             f"number; turn its column into text first"
-        ) from None
-    if math.isnan(number):
+        )
+    if math.isnan(value):
         return None
-    whole = math.isfinite(number) and number == int(number)
-    return str(int(number)) if whole else repr(float(number))
+    whole = math.isfinite(value) and value == int(value)
+    return str(int(value)) if whole else repr(float(value))
 
 
 def _whole_number(text: str) -> int | None:
@@ -142,15 +139,10 @@ def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=64)
 def _spellings(levels: tuple[str, ...]) -> list[tuple[Form, dict[str, list[str]]]]:
-    """Return the ways in which texts may be spellings of a level, and the levels by their form.
-
-    First spaces are ignored, then capitals and accents too. Where the levels are a word for yes
-    and one for no, other words for these are spellings of them.
-    """
-    forms: list[Form] = [_spaced, _folded]
-    if len(levels) == len(_grouped(levels, _yes_or_no)) == 2:
-        forms.append(_yes_or_no)
-    return [(form, _grouped(levels, form)) for form in forms]
+    """Return the ways in which texts may be spellings of a level, and the levels by their form."""
+    groups = [(form, _grouped(levels, form)) for form in (_spaced, _folded, _yes_or_no)]
+    # Other words for yes and no are spellings only where the levels are one word for each.
+    return groups if len(levels) == len(groups[-1][1]) == 2 else groups[:-1]
 
 
 def _spelling_of(text: str, levels: tuple[str, ...]) -> str | None:

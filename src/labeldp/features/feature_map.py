@@ -373,24 +373,18 @@ def _texts(names: list[str | None], places: NDArray[Any]) -> pa.Array:
     return pc.if_else(absent, no_value(pa.string()), words).take(arrow_numbers(places))
 
 
-@dataclass
 class UnseenValueHandler:
     """Makes rows such as the features were fitted on, and counts what it changes, by column."""
 
-    features: FeatureMap
-    unknown: Unknown = "base"
-    unknown_levels: Counter[str] = field(default_factory=Counter)
-    outside_range: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        if self.unknown not in get_args(Unknown):
-            raise InputError(
-                f"`unknown` must be {', '.join(get_args(Unknown))}, not {self.unknown!r}"
-            )
+    def __init__(self, features: FeatureMap, unknown: Unknown = "base") -> None:
+        if unknown not in get_args(Unknown):
+            raise InputError(f"`unknown` must be {', '.join(get_args(Unknown))}, not {unknown!r}")
+        self._features, self._unknown = features, unknown
+        self.unknown_levels, self.outside_range = Counter[str](), Counter[str]()
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with numbers in their ranges and no level that is unknown."""
-        for column in self.features.numeric:
+        for column in self._features.numeric:
             at = batch.schema.get_field_index(column.name)
             values = column_floats(batch.column(at), column.name)
             outside = int(np.sum((values < column.low) | (values > column.high)))
@@ -398,26 +392,22 @@ class UnseenValueHandler:
                 self.outside_range[column.name] += outside
                 within = arrow_numbers(np.clip(values, column.low, column.high))
                 batch = batch.set_column(at, column.name, within)
-        if self.unknown == "error":
+        if self._unknown == "error":
             return batch
-        blocks = self.features.category_blocks
-        for category, block in zip(self.features.categorical, blocks, strict=True):
+        blocks = self._features.category_blocks
+        for category, block in zip(self._features.categorical, blocks, strict=True):
             at = batch.schema.get_field_index(category.name)
             dictionary, places = codes_of(batch.column(at))
             codes = category.table(dictionary)
             strange = int(np.sum(codes[places] < 0))
-            if not strange:
-                continue
-            self.unknown_levels[category.name] += strange
-            # The base is the level that was pruned.
-            pruned = np.flatnonzero(self.features.kept_places[block] < 0)
-            base = int(pruned[0]) if len(pruned) and pruned[0] < len(category.levels) else 0
-            names = (*names_of(dictionary), None)
-            known = [
-                category.levels[base] if code < 0 else name
-                for name, code in zip(names, codes, strict=True)
-            ]
-            batch = batch.set_column(at, category.name, _texts(known, places))
+            if strange:
+                self.unknown_levels[category.name] += strange
+                # The base is the level that was pruned, or else the first.
+                is_pruned = self._features.kept_places[block][: len(category.levels)] < 0
+                base = category.levels[int(np.argmax(is_pruned))]
+                names = (*names_of(dictionary), None)
+                known = [base if codes[place] < 0 else name for place, name in enumerate(names)]
+                batch = batch.set_column(at, category.name, _texts(known, places))
         return batch
 
     def notes(self) -> Iterator[str]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from labeldp.data.columns import MOST_COLUMNS, check_breadth
 from labeldp.data.source import Source
-from labeldp.errors import DataError, at_least, end_share
+from labeldp.errors import DataError, at_least
 from labeldp.features.basis import LINEAR, BasisSpec, with_basis
 from labeldp.features.categories import CategoricalColumn, merge_levels
 from labeldp.features.column_stats import ColumnStatistics, Extremes, NumberSums, Tails
@@ -93,27 +93,10 @@ def fit_features(
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
 
-    Parameters
-    ----------
-    min_count
-        levels with fewer rows are merged (`merge_levels`); by default the root of the number of
-        rows: rare levels have high leverage, which costs privacy.
-    intercept, indicators, standardise
-        add a constant, at which numeric codes are centred; add a column "x is missing" for every
-        numeric x with missing values; scale numeric design columns to unit spread.
-    winsor
-        numbers beyond the quantiles of this share and of one minus it count as those; a dictionary
-        has a share for every column it names, and for all others under "*". By default 0.001, and
-        only ends that reach far beyond: three times the quantiles' distance.
-    log
-        columns that enter as sign(x)·log(1 + |x|).
-    basis, interactions
-        functions of columns that join them (`BasisSpec.of`).
-    formula
-        "price ~ spline(age) + sex*edu" says all of this at once: which columns, `intercept`, `log`,
-        `basis` and `interactions`, which are ignored then.
-    run_pass
-        how to run over the rows, an engine's `run_pass`; by default a local one of one thread.
+    `min_count` is the root of the number of rows by default; `winsor` a share, or a dictionary
+    with one for every column it names and for all others under "*". With `formula`, `intercept`,
+    `log`, `basis` and `interactions` are those of the formula. `run_pass` is an engine's, by
+    default that of a local one of one thread. The others are as `labeldp.plan` explains them.
     """
     if min_count is not None:
         at_least(1, min_count=min_count)
@@ -125,8 +108,6 @@ def fit_features(
         spec = BasisSpec(0, model.waves, model.pairs, model.knots)
     run_pass = run_pass or LocalEngine(threads=1).run_pass
     shares: Mapping[str, Any] = winsor if isinstance(winsor, Mapping) else {OTHERS: winsor}
-    for share in () if winsor is None else shares.values():
-        end_share(winsor=share)
     options = _NumberOptions(intercept, indicators, standardise, shares, log)
     kinds = {column.name: column.kind for column in source.columns}
     for option, names in (("winsor", shares.keys() - {OTHERS}), ("log", log)):
