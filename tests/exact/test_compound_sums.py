@@ -181,16 +181,13 @@ def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: 
     rng = np.random.default_rng(seed)
     joint = JointCategoryCodes.of(sizes)
     categories = [rng.integers(0, size, 50).astype(np.int32) for size in sizes]
-    codes = [
-        np.ravel_multi_index([categories[member] for member in members], shape)
-        for members, shape in zip(joint.groups, joint.shapes, strict=True)
-    ]
+    codes = joint.join(categories)
     for group, (code, width) in enumerate(zip(codes, joint.widths, strict=True)):
         assert code.min() >= 0
         assert code.max() < width
         for member, levels in joint.levels(group):
             assert np.array_equal(levels[code], categories[member])
-    split = Encoded(50, np.empty((50, 0)), tuple(codes), joint).categories
+    split = Encoded(50, np.empty((50, 0)), codes, joint).categories
     assert [levels.tolist() for levels in split] == [c.tolist() for c in categories]
 
 

@@ -41,7 +41,6 @@ from labeldp.errors import InputError
 from labeldp.io_util import check_target
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
-from labeldp.profile.text import cells, command, label_facts, summary
 
 if TYPE_CHECKING:
     from labeldp.learners.models import Quality
@@ -66,7 +65,7 @@ _NO_LABEL = (
 @json_option
 def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
-    from labeldp.profile.look import look as profile
+    from labeldp.profile.look import cells, command, label_facts, look as profile, summary
     from labeldp.report.page import look_page
 
     if html is not None:

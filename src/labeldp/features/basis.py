@@ -176,13 +176,12 @@ class Interaction:
             "shift": lambda value: is_count(value) and value <= 64,
         }
         check_fields(entry, checks, "features: a product")
-        parts = [Part(*part) for part in entry["of"]]
-        return cls(*parts, entry["shift"])
+        left, right = (Part(*part) for part in entry["of"])
+        return cls(left, right, entry["shift"])
 
 
 Term = LinearSpline | Interaction | RandomFourierFeatures
-Basis = tuple[Term, ...]
-"""In the order of the columns: by kind, as in `_KINDS`."""
+Basis = tuple[Term, ...]  # in the order of the columns: by kind, as in `_KINDS`
 _KINDS: dict[str, type[Term]] = {
     "hinges": LinearSpline,
     "products": Interaction,

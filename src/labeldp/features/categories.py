@@ -41,10 +41,8 @@ OTHER = "(other)"
 MISSING = "(missing)"
 MOST_CODES = 4096
 """Whole numbers are counted up to so many where a name hints at codes; no category has more."""
-_FEWEST_ON_A_SCALE = 4
-"""Fewer whole numbers are names rather than a scale with neighbours."""
-_WORD = 4
-"""Letters from which capitals make no other word: AA, Aa and aa may be three things."""
+_FEWEST_ON_A_SCALE = 4  # fewer whole numbers are names rather than a scale with neighbours
+_WORD = 4  # letters from which capitals make no other word: AA, Aa and aa may be three things
 _ACCENTS = re.compile("[\u0300-\u036f]")
 """Those of Latin, Greek and Cyrillic letters, once they stand alone."""
 _YES_NO = dict.fromkeys(("yes", "y", "true", "t", "1", "on"), "yes")
@@ -140,7 +138,8 @@ def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
 @lru_cache(maxsize=64)
 def _spellings(levels: tuple[str, ...]) -> list[tuple[Form, dict[str, list[str]]]]:
     """Return the ways in which texts may be spellings of a level, and the levels by their form."""
-    groups = [(form, _grouped(levels, form)) for form in (_spaced, _folded, _yes_or_no)]
+    forms: list[Form] = [_spaced, _folded, _yes_or_no]
+    groups = [(form, _grouped(levels, form)) for form in forms]
     # Other words for yes and no are spellings only where the levels are one word for each.
     return groups if len(levels) == len(groups[-1][1]) == 2 else groups[:-1]
 

@@ -34,15 +34,11 @@ class Extremes:
     """Smallest and largest value of a numeric column, and how many are missing."""
 
     name: str
-    maybe_id: bool = False
-    """Integers beyond 2**53 are noted in `exact` instead of refused."""
-    check_whole: bool = False
+    maybe_id: bool = False  # integers beyond 2**53 are noted in `exact` instead of refused
     rows: int = 0
     missing: int = 0
     low: float = math.inf
     high: float = -math.inf
-    whole: bool = True
-    """False if a number is not whole, where that is checked."""
     exact: bool = True
 
     def add(self, array: pa.Array, first_row: int) -> None:
@@ -59,14 +55,11 @@ class Extremes:
         self.missing += absent
         if absent < len(values):
             self._widen(float(np.fmin.reduce(values)), float(np.fmax.reduce(values)))
-        if self.check_whole and self.whole:
-            self.whole = not np.any(values != np.rint(values), where=~np.isnan(values))
 
     def merge(self, other: Extremes) -> None:
         """Add the statistics of other rows."""
         self.rows += other.rows
         self.missing += other.missing
-        self.whole &= other.whole
         self.exact &= other.exact
         self._widen(other.low, other.high)
 

@@ -18,8 +18,7 @@ from labeldp.data.columns import Column
 from labeldp.features.categories import MOST_CODES, merge_levels
 from labeldp.features.column_stats import ColumnStatistics, Extremes, Levels
 
-FEW = range(3, 13)
-"""An integer column with so many distinct values is taken for a category."""
+FEW = range(3, 13)  # an integer column with so many distinct values is taken for a category
 UNIQUE, FEWEST = 0.95, 20
 """A column of so many rows with this share of distinct values tells rows apart."""
 _ENOUGH = 50
@@ -52,20 +51,17 @@ _PERSONS = frozenset((
     "applicant", "voter", "pupil", "panelist",
 ))  # fmt: skip
 _NAME_PARTS = frozenset(("first", "last", "full", "given", "family"))
-_CYCLES = frozenset((
-    "month", "weekday", "dow", "quarter", "season", "hour", "day", "monat", "wochentag", "stunde",
-))  # fmt: skip
 
 
-Hint = Literal["id", "like an id", "code", "cycle", "person"]
+Hint = Literal["id", "like an id", "code", "person"]
 
 
 def name_hints(name: str) -> set[Hint]:
     """Return what a column's name says of its values, mostly by its last word that is no number.
 
     "id": only identifiers are named so: userId, E-Mail, id_client, surname; "like an id": they and
-    other things: order_no, respondent; "code": zip, region_code, StoreType; "cycle": month,
-    weekday; "person": it speaks of people: customer_id, not basket_id.
+    other things: order_no, respondent; "code": zip, region_code, StoreType; "person": it speaks of
+    people: customer_id, not basket_id.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     last = next((word for word in reversed(words) if not word.isdigit()), "")
@@ -76,7 +72,6 @@ def name_hints(name: str) -> set[Hint]:
         "id": surely_id,
         "like an id": surely_id or last in _MAYBE_IDS or last in _PERSONS,
         "code": last in _CODES,
-        "cycle": last in _CYCLES,
         "person": of_person,
     }
     return {hint for hint, held in holds.items() if held}
@@ -89,7 +84,7 @@ def type_statistics(columns: Sequence[Column], format: str) -> ColumnStatistics:
         name, hints = column.name, name_hints(column.name)
         if column.kind != "categorical":
             maybe_id = column.undecided and not column.wanted
-            statistics.extremes[name] = Extremes(name, maybe_id, maybe_id and "like an id" in hints)
+            statistics.extremes[name] = Extremes(name, maybe_id)
         if column.kind == "categorical" or column.undecided:
             statistics.levels[name] = Levels(name)
             if column.kind != "categorical":
@@ -154,7 +149,8 @@ def _type_of_numbers(
         return ColumnType("number", "numbers")
     if not extremes.exact:
         return ColumnType("id", "integers beyond 2**53")
-    if "like an id" in hints and numbers >= FEWEST and extremes.whole:
+    is_whole = extremes.low.is_integer() and extremes.high.is_integer()
+    if "like an id" in hints and numbers >= FEWEST and is_whole:
         if "id" in hints and (levels.too_many or distinct > FEW[-1]):
             return ColumnType("id", "named like an id")
         # Many different ones number the rows if they fill their range.

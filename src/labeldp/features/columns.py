@@ -29,15 +29,12 @@ from labeldp.io_util import (
     is_whole,
 )
 
-LARGEST_CODE = 2**19
-"""Codes of a fitted column span at most so many."""
-_EXACT = 2**52
-"""Codes before centring stay below, so that float64 holds every one of them."""
+LARGEST_CODE = 2**19  # codes of a fitted column span at most so many
+_EXACT = 2**52  # codes before centring stay below, so that float64 holds every one of them
 _LARGEST_NUMBER = 1e290
 _LOG2_HIGH, _LOG2_LOW = 0.6931471805599453, 2.3190468138462996e-17
 """log 2 = _LOG2_HIGH + _LOG2_LOW, to 106 bits."""
-_LOG_TERMS = 23
-"""Odd powers of s up to this one: the next is below 2**-64 where |s| ≤ 0.1716."""
+_LOG_TERMS = 23  # odd powers of s up to this one: the next is below 2**-64 where |s| ≤ 0.1716
 
 
 @dataclass(frozen=True)
@@ -45,17 +42,12 @@ class DesignColumn:
     """One column of the design, whose values are integer codes times `scale`."""
 
     name: str
-    owners: frozenset[str]
-    """The raw columns that it is made of."""
+    owners: frozenset[str]  # the raw columns that it is made of
     scale: float = 1.0
-    slope: float = 1.0
-    """What its coefficient is multiplied by to be one in original units."""
-    offset: float = 0.0
-    """What its coefficient times this adds to the intercept in original units."""
-    reach: float = 1.0
-    """No code of a fitted row is larger in absolute value."""
-    degree: int = 0
-    """0 for a raw column, 1 for a spline, 2 for an interaction or a wave."""
+    slope: float = 1.0  # what its coefficient is multiplied by to be one in original units
+    offset: float = 0.0  # what its coefficient times this adds to the intercept in original units
+    reach: float = 1.0  # no code of a fitted row is larger in absolute value
+    degree: int = 0  # 0 for a raw column, 1 for a spline, 2 for an interaction or a wave
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 _CODE_BYTES = 4
 _MISSING_CODE = -(2**31)
-_MOST_CODES = 2500
-"""Codes of a merged group, at most."""
-_MOST_CELLS = 1 << 23
-"""Cells of all tables between groups, at most: every thread has its own."""
+_MOST_CODES = 2500  # codes of a merged group, at most
+_MOST_CELLS = 1 << 23  # cells of all tables between groups, at most: every thread has its own
 _NEAR_CELLS = 1 << 16
 """About what the processor's cache holds: so many more cells cost as much as one more table."""
 
@@ -92,6 +90,13 @@ class JointCategoryCodes:
     def cells(self) -> int:
         """Entries of all tables between two groups."""
         return (sum(self.widths) ** 2 - sum(width * width for width in self.widths)) // 2
+
+    def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
+        """Return the joint code of every group, from the level of every category."""
+        return tuple(
+            np.ravel_multi_index([levels[member] for member in members], shape)
+            for members, shape in zip(self.groups, self.shapes, strict=True)
+        )
 
     def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
         """Return for every member of a group: the member, and its level at every joint code."""
@@ -174,8 +179,7 @@ class Packed:
         return sum(int(column.nbytes) for column in (*self.numbers, *self.codes, *persons))
 
 
-Rows: TypeAlias = pa.RecordBatch | Packed
-"""What an encoder reads."""
+Rows: TypeAlias = pa.RecordBatch | Packed  # what an encoder reads
 
 
 class Encoder:

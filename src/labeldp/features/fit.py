@@ -37,8 +37,7 @@ from labeldp.passes.engine import LocalEngine
 
 DEFAULT_SHARE = 0.001
 """The share that is clipped where none is asked for, at ends that reach far beyond it."""
-OTHERS = "*"
-"""In place of a column: all that are not named."""
+OTHERS = "*"  # in place of a column: all that are not named
 _FAR = 3
 """So many times the width between the quantiles. Where a label follows a tail in a line, as
 arrival follows departure delays, to clip it costs more than its leverage does; measured on real

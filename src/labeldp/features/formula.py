@@ -44,10 +44,8 @@ class Atom:
 
 
 Term = tuple[Atom, ...]
-FormulaTerms = dict[Term, None]
-"""In the order in which they are written."""
-_ONE: Term = (Atom(""),)
-"""The constant; no column has an empty name here. No constant, a 0, is ()."""
+FormulaTerms = dict[Term, None]  # in the order in which they are written
+_ONE: Term = (Atom(""),)  # the constant; no column has an empty name here. No constant, a 0, is ()
 
 
 class Formula:

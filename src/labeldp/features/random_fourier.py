@@ -40,14 +40,10 @@ ColumnCodes = Mapping[str, NDArray[Any]]
 """The codes of some rows by column: of a number, or of the levels of a category."""
 
 SEED = "1"
-WIDTH = 2.0
-"""Root mean square of the phases of standardised rows, in radians."""
-SPAN = 2
-"""Columns that a wave goes through."""
-LEVELS = 16
-"""Quantiles between which numbers are taken for evenly spread."""
-_AMPLITUDE = 2**14
-"""Of the table of cosines."""
+WIDTH = 2.0  # root mean square of the phases of standardised rows, in radians
+SPAN = 2  # columns that a wave goes through
+LEVELS = 16  # quantiles between which numbers are taken for evenly spread
+_AMPLITUDE = 2**14  # of the table of cosines
 _TABLE_BITS = 12
 _SUMMED = 12
 """So many 16-bit numbers, less their mean, have a deviation of 2**16, but for a part in 2**33."""
@@ -63,10 +59,8 @@ class Input:
     """A column that waves go through: a category, or a number with the quantiles it bends at."""
 
     column: str
-    bends: tuple[int, ...] = ()
-    """Codes, increasing; at least two of a number, none of a category."""
-    levels: tuple[int, ...] = ()
-    """Which of the quantiles 0 to `LEVELS` each of them is."""
+    bends: tuple[int, ...] = ()  # codes, increasing; at least two of a number, none of a category
+    levels: tuple[int, ...] = ()  # which of the quantiles 0 to `LEVELS` each of them is
 
     def shares(self, codes: Numbers) -> NDArray[np.uint64]:
         """Return 2**16 times the quantile, in steps of 1/16: linear between bends, flat beyond."""
@@ -84,8 +78,7 @@ class RandomFourierFeatures:
     seed: str
     count: int
     inputs: tuple[Input, ...]
-    turns: float
-    """Deviation of what a standardised number, or a level, adds to a phase."""
+    turns: float  # deviation of what a standardised number, or a level, adds to a phase
 
     @property
     def owners(self) -> frozenset[str]:

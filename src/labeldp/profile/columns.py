@@ -39,9 +39,6 @@ Facts = dict[str, Any]
 
 _OUTLIER = 8.0
 """Standard deviations from the mean; a normal distribution of 10⁹ rows does not reach it."""
-_WINSOR_SHARES = (DEFAULT_SHARE, 0.002, 0.005, 0.01, 0.02, 0.05)
-_MANY_ROWS = 10_000
-"""Rows of a table from which whole numbers that follow each other have a column each."""
 _NO_ANSWER = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
 """What people write for "does not know" and the like: 99, 999, 98, 97, 88, 77, 99.9."""
 
@@ -66,8 +63,7 @@ _SAMPLE = 2_000
 
 _MANY_IDS, _MANY_NUMBERS = 12, 100
 """Different values from which a column can hold ids, and from which numbers can be some."""
-_REPEATED = 1.2
-"""Rows per id from which ids repeat."""
+_REPEATED = 1.2  # rows per id from which ids repeat
 _GROUP = 20.0
 """Rows per id from which an id that does not name a person is a place or a thing, not one."""
 
@@ -114,21 +110,15 @@ def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatist
 def _kind(
     column: Column, values: pa.ChunkedArray, distinct: int, inferred: ColumnType
 ) -> tuple[str, str, str | None]:
-    """Return the kind of a column, why, and the option of a release that suits it, if any."""
+    """Return the kind of a column, why, and "drop" if a release should leave it out."""
     rows, filled = len(values), len(values) - values.null_count
     if distinct == 0 or (distinct == 1 and filled == rows):
         return "constant", "one value" if distinct else "every value is missing", None
     if inferred.kind == "id":
         return "id", inferred.why, "drop"
     if inferred.kind == "category":
-        why = "true or false" if pa.types.is_boolean(values.type) else inferred.why
-        if column.undecided and distinct in FEW and rows < _MANY_ROWS:
-            # Whole numbers that follow each other, as counts do, and are not named as codes.
-            ends = pc.min_max(values).as_py()
-            has_codes = name_hints(column.name) & {"code", "id", "cycle"}
-            if ends["max"] - ends["min"] + 1 == distinct and not has_codes:
-                return "number", f"{why} in a row: one column costs least", "numeric"
-        return "category", why, None
+        boolean = pa.types.is_boolean(values.type)
+        return "category", "true or false" if boolean else inferred.why, None
     if is_moment(values.type):
         return "date", "dates: days since 1970-01-01", None
     if is_clock(values.type):
@@ -142,20 +132,14 @@ def _kind(
 
 def _range(values: NDArray[np.float64]) -> Facts:
     """Return the ends and, if one value lies far off, what it costs in leverage."""
-    facts: Facts = {"low": float(values.min()), "high": float(values.max()), "winsor": None}
+    facts: Facts = {"low": float(values.min()), "high": float(values.max())}
     leverage, is_outlier = _largest_leverage(values)
     if is_outlier:
-        for share in _WINSOR_SHARES:
-            clipped = np.clip(values, *np.quantile(values, [share, 1 - share]))
-            after, still = _largest_leverage(clipped)
-            # The share must be at least one number.
-            if not still and share * len(values) >= 1:
-                facts["winsor"] = None if share == DEFAULT_SHARE else share
-                break
+        winsorised = np.clip(values, *np.quantile(values, [DEFAULT_SHARE, 1 - DEFAULT_SHARE]))
         facts["outlier"] = {
             "value": float(values[np.argmax(np.abs(values - values.mean()))]),
             "leverage": leverage,
-            "leverage_winsorised": after,
+            "leverage_winsorised": _largest_leverage(winsorised)[0],
             "typical": float(np.median(values)),
         }
     return facts

@@ -26,18 +26,15 @@ CURATOR_WARNING = (
     "FOR THE CURATOR ONLY: these facts about the label come from raw labels and are NOT private. "
     "Do not publish them; choose the range from what everybody knows about the label."
 )
-_SAME = 0.999
-"""A correlation or an R² above this: the label stands among the features."""
-_CLOSE = 0.95
-"""A rank correlation above this asks whether a column is public."""
+_SAME = 0.999  # a correlation or an R² above this: the label stands among the features
+_CLOSE = 0.95  # a rank correlation above this asks whether a column is public
 _FEWEST_ROWS, _FEWEST_BESIDE = 50, 5
 """Rows of a table, and on each side of a threshold, from which agreement is no chance."""
 _CHANCE = math.log(1e-6)
 _ATOM = 0.05
 """Share of rows from which one value of the label that a column tells exactly is reported."""
 _MOST_ROWS, _MOST_CELLS, _MOST_NUMBERS = 50_000, 4_000_000, 60
-_LARGEST = 1e290
-"""Labels beyond are no numbers to reckon with."""
+_LARGEST = 1e290  # labels beyond are no numbers to reckon with
 _SHOWN = 5
 
 
@@ -71,8 +68,7 @@ def describe_label(
                 close.append(name)
     parts = _parts(numbers, own)
     gone = {*copies, *parts}
-    numeric = [each["name"] for each in columns if each["advice"] == "numeric"]
-    design = _design(some.drop_columns([*gone]), own, [n for n in numeric if n not in gone])
+    design = _design(some.drop_columns([*gone]), own)
     for row in design.get("costly_rows", ()):
         row["row"] = int(known[row["row"]]) + 1
     return {
@@ -198,14 +194,14 @@ def _summands(numbers: Mapping[str, Array], labels: Array) -> list[str]:
     return parts
 
 
-def _design(table: pa.Table, labels: Array, numeric: Sequence[str]) -> dict[str, Any]:
+def _design(table: pa.Table, labels: Array) -> dict[str, Any]:
     """Return what a fit with all labels explains, and which rows and levels cost privacy.
 
     A row's leverage is what its label can move in a fit, and so what privacy costs. That of a
     level's rows is near one over their number.
     """
     try:
-        features = fit_features(scan(table, numeric=numeric))
+        features = fit_features(scan(table))
         rows = min(table.num_rows, _MOST_CELLS // max(1, len(features.names)))
         design = features.design(table.slice(0, rows))
     except (DataError, InputError):  # no column is left, or none varies

@@ -207,23 +207,17 @@ def _release_options(
     `columns` and `text` are what was said of the columns and of the text.
     """
     label, persons = answer["label"], [p["column"] for p in answer["persons"] if p["advised"]]
-    lists = {
-        kind: [*names, *(c["name"] for c in answer["columns"] if c["advice"] == kind)]
-        for kind, names in columns.items()
-    }
+    drop = [*columns["drop"], *(c["name"] for c in answer["columns"] if c["advice"] == "drop")]
     words, needed = list[str](), ["--label-range LO HI", "--out DIR"]
     if label is None:
         needed.insert(0, "--label COLUMN")
     else:
         words += ["--label", label["name"]]
-        lists["drop"] += [*label["copies"], *label["parts"]]
-    gone = {*persons, *lists["drop"]}
-    lists["drop"] = [name for name in lists["drop"] if name not in persons]
+        drop += [*label["copies"], *label["parts"]]
+    lists = {"person": persons, "drop": [name for name in drop if name not in persons]}
     for kind in ("categorical", "numeric"):
-        lists[kind] = [name for name in lists[kind] if name not in gone]
-    winsor = {c["name"]: c["winsor"] for c in answer["columns"] if c.get("winsor")}
-    lists["winsor"] = [f"{n}={share:g}" for n, share in winsor.items() if n not in gone]
-    for name, value in {"person": persons, **lists, **text}.items():
+        lists[kind] = [name for name in columns[kind] if name not in (*persons, *drop)]
+    for name, value in {**lists, **text}.items():
         if value:
             words += ["--" + name.replace("_", "-"), join_list(value)]
     if label is not None:
@@ -238,3 +232,45 @@ def join_list(value: Any) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(dict.fromkeys(value))
     return text.getvalue()
+
+
+def summary(answer: Mapping[str, Any]) -> str:
+    """Return one line about the table."""
+    read, rows = answer["rows_read"], answer["rows"]
+    part = "" if read == rows else f" (the first {read:,} read)"
+    return f"{rows:,} rows{part}, {len(answer['columns'])} features"
+
+
+def command(answer: Mapping[str, Any]) -> str:
+    """Return the command to copy; what only the curator can choose stands in capitals.
+
+    Copies of the label are found only once it is named, so until then that is the next step.
+    """
+    if answer["label"] is None:
+        return f"{shlex.join(['labeldp', 'look', answer['table']])} --label COLUMN"
+    words = ["labeldp", "release", answer["table"], *answer["options"]]
+    return " ".join([shlex.join(words), *answer["needed"]])
+
+
+def cells(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a column's facts: name, kind, why, distinct and missing values, range."""
+    ends = f"{facts['low']:g} to {facts['high']:g}" if "low" in facts else ""
+    counts = (f"{facts['distinct']:,}", f"{facts['missing']:,}")
+    return (facts["name"], facts["kind"], facts["why"], *counts, ends)
+
+
+def label_facts(label: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what was seen of the label and what costs privacy, for the curator."""
+    explained = label["r_squared"]
+    facts = [
+        ("missing labels", f"{label['missing']:,}"),
+        ("R² of a quick fit", "–" if explained is None else f"{explained:.3f}"),
+    ]
+    if "design_columns" in label:
+        facts.append(("design columns, rank", f"{label['design_columns']}, {label['rank']}"))
+        for row in label["costly_rows"]:
+            told = f"row {row['row']:,}: {row['leverage']:.2g}, because of {row['column']}"
+            facts.append(("largest leverages", told))
+        for level in label["rare_levels"]:
+            facts.append(("rarest levels", f"{level['level']}: {level['rows']:,} rows"))
+    return facts

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from labeldp.display import format_budget
-from labeldp.profile.text import cells, command, label_facts, summary
+from labeldp.profile.look import cells, command, label_facts, summary
 from labeldp.report.risk import format_lower_bound, format_upper_bound
 
 
