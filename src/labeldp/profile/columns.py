@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,33 +80,27 @@ def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
 
 def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatistics) -> Facts:
     name, min_count = column.name, math.isqrt(statistics.rows)
-    levels, notes = statistics.levels.get(name), list[str]()
+    levels, findings = statistics.levels.get(name), list[str]()
     inferred = infer_column_type(column, statistics.extremes.get(name), levels, min_count)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     kind, why, advice = _kind(column, values, distinct, inferred)
-    if kind == "category" and levels is not None and not levels.too_many:
-        merge_levels(name, levels.counts, min_count, notes)
-    facts: Facts = {
-        "name": name,
-        "type": column.type,
-        "kind": kind,
-        "why": why,
-        "advice": advice,
-        "distinct": distinct,
-        "missing": values.null_count,
-        "levels": notes,
-        "no_answer": [],
-        "mend": None if distinct <= FEW[-1] else _mend(name, values),
-        "outlier": None,
-    }
+    if advice is not None or kind == "constant":
+        findings.append(f"{name}: {kind}, {why}")
+    if distinct > FEW[-1] and (mend := _mend(name, values)) is not None:
+        findings.append(f"{name}: {kind} of {mend}")
+    facts: Facts = {"name": name, "type": column.type, "kind": kind, "why": why}
+    facts |= {"advice": advice, "distinct": distinct, "missing": values.null_count}
     if is_number_type(values.type):
         # Integers beyond 2**53 are ids, of which no last digit matters here.
         numbers = values.drop_null().cast(pa.float64(), safe=False).to_numpy()
         numbers = numbers[np.isfinite(numbers)]
-        facts["no_answer"] = _no_answer_codes(numbers)
+        findings += _no_answer(name, numbers)
         if kind == "number":
-            facts |= _range(numbers)
-    return facts
+            facts |= {"low": float(numbers.min()), "high": float(numbers.max())}
+            findings += _outlier(name, numbers)
+    if kind == "category" and levels is not None and not levels.too_many:
+        merge_levels(name, levels.counts, min_count, findings)
+    return facts | {"findings": findings}
 
 
 def _kind(
@@ -130,19 +126,16 @@ def _kind(
     return "number", "numbers", None
 
 
-def _range(values: NDArray[np.float64]) -> Facts:
-    """Return the ends and, if one value lies far off, what it costs in leverage."""
-    facts: Facts = {"low": float(values.min()), "high": float(values.max())}
+def _outlier(name: str, values: NDArray[np.float64]) -> Iterator[str]:
+    """Yield what one value that lies far off costs in leverage."""
     leverage, is_outlier = _largest_leverage(values)
     if is_outlier:
+        value = values[np.argmax(np.abs(values - values.mean()))]
         winsorised = np.clip(values, *np.quantile(values, [DEFAULT_SHARE, 1 - DEFAULT_SHARE]))
-        facts["outlier"] = {
-            "value": float(values[np.argmax(np.abs(values - values.mean()))]),
-            "leverage": leverage,
-            "leverage_winsorised": _largest_leverage(winsorised)[0],
-            "typical": float(np.median(values)),
-        }
-    return facts
+        yield (
+            f"{name}: {value:g} is far from the usual {np.median(values):g}: its row has leverage "
+            f"{leverage:.2g}, winsorised {_largest_leverage(winsorised)[0]:.2g}"
+        )
 
 
 def _largest_leverage(values: NDArray[np.float64]) -> tuple[float, bool]:
@@ -152,30 +145,28 @@ def _largest_leverage(values: NDArray[np.float64]) -> tuple[float, bool]:
     return 1 / len(values) + share, share > _OUTLIER**2 / len(values)
 
 
-def _no_answer_codes(values: NDArray[np.float64]) -> list[int | float]:
-    """Return the ends of a column that custom has for "no answer" and that lie far from the rest.
+def _no_answer(name: str, values: NDArray[np.float64]) -> Iterator[str]:
+    """Yield the ends of a column that custom has for "no answer" and that lie far from the rest.
 
-    99 beside 1 to 5, −999 beside amounts. They may be numbers all the same, so `look` only names
-    them.
+    99 beside 1 to 5, −999 beside amounts. They may be numbers all the same: they are only named.
     """
     numbers, often = np.unique(values, return_counts=True)
-    codes = list[int | float]()
-    if len(numbers) < 3:
-        return codes
     for end, others in ((0, numbers[1:]), (-1, numbers[:-1])):
-        code = float(numbers[end])
-        is_custom = _NO_ANSWER.fullmatch(f"{abs(code):.10g}") and not 0 <= code < 10
-        if often[end] < 2 or not is_custom:
+        if len(others) < 2 or often[end] < 2:
             continue
-        low, high = others.min(), others.max()
+        code, low, high = float(numbers[end]), others.min(), others.max()
         away = min(abs(code - low), abs(code - high))
-        far = away > 2 * (high - low) and abs(code) > 2 * max(abs(low), abs(high))
-        if far or code < 0 <= low:
-            codes.append(int(code) if code.is_integer() else code)
-    return codes
+        is_far = away > 2 * (high - low) and abs(code) > 2 * max(abs(low), abs(high))
+        is_custom = _NO_ANSWER.fullmatch(f"{abs(code):.10g}") and not 0 <= code < 10
+        if is_custom and (is_far or code < 0 <= low):
+            text = f"{code:.10g}"
+            yield (
+                f"{name}: {text} is far from all other numbers; if it means missing, add "
+                f"`na={join_list([f'{name}={text}'])}`"
+            )
 
 
-def _mend(name: str, values: pa.ChunkedArray) -> Facts | None:
+def _mend(name: str, values: pa.ChunkedArray) -> str | None:
     """Return what texts, or digits such as 20210305, may be, and lines of pandas that mend them.
 
     Plain numbers are named only if every text is one: otherwise they are codes, and to make
@@ -193,8 +184,10 @@ def _mend(name: str, values: pa.ChunkedArray) -> Facts | None:
         share = pc.mean(pc.match_substring_regex(texts, pattern).cast(pa.float64())).as_py()
         if share == 1.0 or (share >= _MOSTLY and kind not in ("days", "numbers")):
             column = f"table[{json.dumps(name, ensure_ascii=False)}]"
-            lines = [f"{column} = {code.format(column)}", 'table.to_parquet("mended.parquet")']
-            return {"kind": kind, "lines": lines}
+            return (
+                f"values that look like {kind}; if they are that and no codes, in pandas:\n"
+                f'{column} = {code.format(column)}\ntable.to_parquet("mended.parquet")'
+            )
     return None
 
 
@@ -217,9 +210,18 @@ def find_persons(table: pa.Table, kinds: Mapping[str, str]) -> list[Facts]:
         fewest = _MANY_IDS if person or kind != "number" else _MANY_NUMBERS
         if len(counts) <= fewest or mean < _REPEATED or (mean > _GROUP and not person):
             continue
-        facts = {"column": name, "mean": mean, "most": int(counts.max())}
+        facts: Facts = {"column": name, "mean": mean, "most": int(counts.max())}
         persons.append(facts | {"person": person, "advised": named})
     persons.sort(key=lambda each: (not (each["person"] and each["advised"]), not each["advised"]))
     for each in persons[1:]:
         each["advised"] = False
     return persons
+
+
+def join_list(value: Any) -> str:
+    """Return the value of an option as the command line takes it; names with commas in quotes."""
+    if isinstance(value, str | int):
+        return str(value)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(dict.fromkeys(value))
+    return text.getvalue()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table, scan
 from labeldp.errors import InputError, to_str_tuple
 from labeldp.features.columns import check_size
-from labeldp.profile.columns import describe_columns, find_persons
+from labeldp.profile.columns import describe_columns, find_persons, join_list
 from labeldp.profile.label import describe_label
 
 _MOST_ROWS = 1_000_000
@@ -143,36 +141,13 @@ def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["label"] is not None:
         yield from _about_label(answer["label"])
     for each in answer["persons"]:
-        rows = (
-            f"{each['column']}: {each['mean']:.1f} rows each on average, at most {each['most']:,}"
+        name, rest = each["column"], "" if each["advised"] else "; add it if that is wanted"
+        yield (
+            f"{name}: {each['mean']:.1f} rows each on average, at most {each['most']:,}; "
+            f"`person={name}` protects all rows of one together, not single rows{rest}"
         )
-        option = f"`person={each['column']}`"
-        if each["advised"]:
-            yield f"{rows}; {option} protects all rows of one together, not single rows"
-        else:
-            yield f"{rows}; if all rows of one are to be protected together, add {option}"
     for facts in answer["columns"]:
-        name, mend, outlier = facts["name"], facts["mend"], facts["outlier"]
-        if facts["advice"] is not None or facts["kind"] == "constant":
-            yield f"{name}: {facts['kind']}, {facts['why']}"
-        if mend is not None:
-            yield (
-                f"{name}: {facts['kind']} of values that look like {mend['kind']}; if they are "
-                "that and no codes, in pandas:\n" + "\n".join(mend["lines"])
-            )
-        if facts["no_answer"]:
-            words = join_list(f"{name}={code}" for code in facts["no_answer"])
-            yield (
-                f"{name}: {', '.join(map(str, facts['no_answer']))} far from all other numbers; if "
-                f"that means missing, add `na={words}`"
-            )
-        if outlier is not None:
-            yield (
-                f"{name}: {outlier['value']:g} is far from the usual {outlier['typical']:g}: its "
-                f"row has leverage {outlier['leverage']:.2g}, winsorised "
-                f"{outlier['leverage_winsorised']:.2g}"
-            )
-        yield from facts["levels"]
+        yield from facts["findings"]
 
 
 def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
@@ -223,15 +198,6 @@ def _release_options(
     if label is not None:
         words += ["--drop-missing-labels", "--clip"][not label["missing"] :]
     return {"options": words, "needed": needed}
-
-
-def join_list(value: Any) -> str:
-    """Return the value of an option as the command line takes it; names with commas in quotes."""
-    if isinstance(value, str | int):
-        return str(value)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(dict.fromkeys(value))
-    return text.getvalue()
 
 
 def summary(answer: Mapping[str, Any]) -> str:
