@@ -53,11 +53,8 @@ def describe_label(
     copies, close, numbers = {}, [], {}
     for name in used if len(known) else ():
         ordered = not is_text_type(some[name].type)
-        x = (
-            column_floats(some[name].combine_chunks(), name)
-            if ordered
-            else _levels(some[name], own)
-        )
+        values = some[name].combine_chunks()
+        x = column_floats(values, name) if ordered else _levels(values, own)
         why = _copy(x, own, ordered=ordered)
         if why is not None:
             copies[name] = why
@@ -68,9 +65,7 @@ def describe_label(
                 close.append(name)
     parts = _parts(numbers, own)
     gone = {*copies, *parts}
-    design = _design(some.drop_columns([*gone]), own)
-    for row in design.get("costly_rows", ()):
-        row["row"] = int(known[row["row"]]) + 1
+    explained, facts = _fit(some.drop_columns([*gone]), own, known + 1)
     return {
         "name": str(source.label),
         "warning": CURATOR_WARNING,
@@ -80,8 +75,8 @@ def describe_label(
         "copies": copies,
         "close": close,
         "parts": parts,
-        "r_squared": None,
-        **design,
+        "r_squared": explained,
+        "facts": [("missing labels", f"{missing:,}"), *facts],
     }
 
 
@@ -121,9 +116,9 @@ def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
     return None
 
 
-def _levels(texts: pa.ChunkedArray, labels: Array) -> Array:
+def _levels(texts: pa.Array, labels: Array) -> Array:
     """Return levels as numbers in the order of their mean labels, NaN for missing."""
-    coded = texts.combine_chunks().dictionary_encode().indices
+    coded = texts.dictionary_encode().indices
     codes = np.array(coded.cast(pa.float64()).to_numpy(zero_copy_only=False))
     filled = ~np.isnan(codes)
     if filled.any():
@@ -194,7 +189,9 @@ def _summands(numbers: Mapping[str, Array], labels: Array) -> list[str]:
     return parts
 
 
-def _design(table: pa.Table, labels: Array) -> dict[str, Any]:
+def _fit(
+    table: pa.Table, labels: Array, row_numbers: NDArray[np.int64]
+) -> tuple[float | None, list[tuple[str, str]]]:
     """Return what a fit with all labels explains, and which rows and levels cost privacy.
 
     A row's leverage is what its label can move in a fit, and so what privacy costs. That of a
@@ -205,32 +202,26 @@ def _design(table: pa.Table, labels: Array) -> dict[str, Any]:
         rows = min(table.num_rows, _MOST_CELLS // max(1, len(features.names)))
         design = features.design(table.slice(0, rows))
     except (DataError, InputError):  # no column is left, or none varies
-        return {}
+        return None, []
     if rows < 2 * design.shape[1]:
-        return {}
+        return None, []
     gram = design.T @ design
     inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
     leverage = np.einsum("ij,ij->i", design @ inverse, design)
     centred = labels[:rows] - labels[:rows].mean()
     total, cross = float(centred @ centred), design.T @ centred
-    costly = [
-        {
-            "row": int(row),
-            "leverage": float(leverage[row]),
-            "column": features.names[int(np.argmax(design[row] * (inverse @ design[row])))],
-        }
-        for row in np.argsort(-leverage)[:_SHOWN]
+    explained = float(cross @ inverse @ cross) / total if total > 0 else None
+    rank = np.linalg.matrix_rank(gram, tol=1e-10 * float(np.trace(gram)), hermitian=True)
+    facts = [
+        ("R² of a quick fit", "–" if explained is None else f"{explained:.3f}"),
+        ("design columns, rank", f"{design.shape[1]}, {rank}"),
     ]
-    first_level = len(features.names) - sum(features.category_sizes)
-    counts = np.count_nonzero(design[:, first_level:], axis=0)
-    rarest = [
-        {"level": features.names[first_level + place], "rows": int(counts[place])}
-        for place in np.argsort(counts, kind="stable")[:_SHOWN]
-    ]
-    return {
-        "r_squared": float(cross @ inverse @ cross) / total if total > 0 else None,
-        "design_columns": design.shape[1],
-        "rank": int(np.linalg.matrix_rank(gram, tol=1e-10 * float(np.trace(gram)), hermitian=True)),
-        "costly_rows": costly,
-        "rare_levels": rarest,
-    }
+    for row in np.argsort(-leverage)[:_SHOWN]:
+        cause = features.names[int(np.argmax(design[row] * (inverse @ design[row])))]
+        told = f"row {row_numbers[row]:,}: {leverage[row]:.2g}, because of {cause}"
+        facts.append(("largest leverages", told))
+    levels = features.names[len(features.names) - sum(features.category_sizes) :]
+    counts = np.count_nonzero(design[:, -len(levels) :], axis=0) if levels else np.empty(0)
+    for place in np.argsort(counts, kind="stable")[:_SHOWN]:
+        facts.append(("rarest levels", f"{levels[place]}: {counts[place]:,} rows"))
+    return explained, facts

@@ -223,20 +223,3 @@ def cells(facts: Mapping[str, Any]) -> tuple[str, ...]:
     ends = f"{facts['low']:g} to {facts['high']:g}" if "low" in facts else ""
     counts = (f"{facts['distinct']:,}", f"{facts['missing']:,}")
     return (facts["name"], facts["kind"], facts["why"], *counts, ends)
-
-
-def label_facts(label: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what was seen of the label and what costs privacy, for the curator."""
-    explained = label["r_squared"]
-    facts = [
-        ("missing labels", f"{label['missing']:,}"),
-        ("R² of a quick fit", "–" if explained is None else f"{explained:.3f}"),
-    ]
-    if "design_columns" in label:
-        facts.append(("design columns, rank", f"{label['design_columns']}, {label['rank']}"))
-        for row in label["costly_rows"]:
-            told = f"row {row['row']:,}: {row['leverage']:.2g}, because of {row['column']}"
-            facts.append(("largest leverages", told))
-        for level in label["rare_levels"]:
-            facts.append(("rarest levels", f"{level['level']}: {level['rows']:,} rows"))
-    return facts
