@@ -195,7 +195,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "column 'more' holds an infinity at row 1; replace it",
     ),
     "clip as text": (lambda _: planned(clip="yes"), "`clip` must be True or False, not the text"),
-    "winsor of two": (lambda _: planned(winsor=(0.01, 0.99)), "`winsor` must be a number or a"),
+    "winsor of two": (lambda _: planned(winsor=(0.01, 0.99)), "`winsor` must be a number"),
     "interactions as text": (
         lambda _: planned(interactions="height:town"),
         "`interactions` must be a list of texts",
@@ -231,7 +231,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "a ridge without end": (
         lambda _: planned(shape_ridge=1e308),
-        "`shape_ridge` must lie between 0 and 1e6",
+        "`shape_ridge` must lie between 0 and 1e",
     ),
     "a share of nothing": (
         lambda _: planned(residual_share=1e-320),

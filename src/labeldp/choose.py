@@ -60,8 +60,9 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
     best: MechanismPlan | None = None
     errors: list[str] = []
     problems: list[LabelDPError] = []
-    # Mechanisms with a lower bound of their error come last, so that they need not be planned.
-    for mechanism in sorted(considered, key=lambda each: each.has_error_bound):
+    # wtd-flag knows a lower bound of its error and stands behind others, so that it need not be
+    # planned where they are better.
+    for mechanism in considered:
         try:
             request = make_request(mechanism, **choices)
             mechanism.check_request(request, source)

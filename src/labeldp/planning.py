@@ -164,11 +164,20 @@ class Plan(MechanismPlan, ReprMixin):
                 f"{rows:,} rows of {columns} columns are too many to hold in memory; write them "
                 "to a directory as they are drawn (plan.release_to, labeldp release)"
             )
-        return self._release(source, None, engine, randomness, ledger, dataset, about, again)
+        return self.release_to(
+            None,
+            source,
+            engine=engine,
+            randomness=randomness,
+            ledger=ledger,
+            dataset=dataset,
+            about=about,
+            again=again,
+        )
 
     def release_to(
         self,
-        directory: str | Path,
+        directory: str | Path | None,
         source: Any,
         *,
         engine: Engine | None = None,
@@ -184,7 +193,7 @@ class Plan(MechanismPlan, ReprMixin):
         Parameters
         ----------
         directory
-            where to; it must not exist, and is there whole or not at all.
+            where to; it must not exist, and is there whole or not at all. None: into memory.
         source, engine, randomness, ledger, dataset, about, again, table
             as for `release`.
 
@@ -198,22 +207,10 @@ class Plan(MechanismPlan, ReprMixin):
         ReleaseError
             the directory exists or cannot be written; others as `release`.
         """
-        check_target(target := to_path("directory", directory))
+        target = None if directory is None else to_path("directory", directory)
+        if target is not None:
+            check_target(target)
         source = self.scan(source, **table)
-        return self._release(source, target, engine, randomness, ledger, dataset, about, again)
-
-    def _release(
-        self,
-        source: Source,
-        target: Path | None,
-        engine: Engine | None,
-        randomness: Randomness | None,
-        ledger: Ledger | None,
-        dataset: str | None,
-        about: Any,
-        again: bool,
-    ) -> Release:
-        """Draw the release in memory, or into a new directory."""
         if (ledger is None) != (dataset is None):
             raise InputError(
                 "`ledger` and `dataset` go together: the file, and what the table is called in it"

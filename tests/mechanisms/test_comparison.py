@@ -118,12 +118,12 @@ def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
     assert {FLAG, SHAPED} <= set(closed)
     assert made.forecast.added_mse == min(errors.values())
     assert made.claim.mechanism == min(errors, key=lambda name: errors[name])
-    assert "auto chose" in made.notes[0]
+    assert any(note.startswith("auto chose") for note in made.notes)
 
 
 def test_a_mechanism_that_cannot_win_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labeldp.mechanisms.wtd_flag.WtdFlag.plan", None)
-    assert f"{FLAG} ≥" in plan(source(2000), **BUDGET).notes[0]
+    assert any(f"{FLAG} ≥" in note for note in plan(source(2000), **BUDGET).notes)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 6.0])
@@ -146,7 +146,7 @@ def test_no_number_of_bags_adds_less_than_infinitely_many(epsilon: float, floor:
 def test_options_of_some_mechanisms_narrow_the_choice() -> None:
     made = plan(source(400), bags=40, **BUDGET)
     assert made.claim.mechanism == FLAG
-    assert made.notes[0] == "auto looked at wtd-flag only: others lack some of the options given"
+    assert "auto looked at wtd-flag only: others lack some of the options given" in made.notes
     drawn = plan(source(400), bag_size=16, bags=20, epsilon=1.0, delta=1e-5)
     assert drawn.claim.mechanism in (SAMPLED, NOISY)
     with pytest.raises(InputError, match="does not apply to"):

@@ -269,8 +269,6 @@ class Mechanism(ABC):
     """Tables beside the aggregates, each in NAME.parquet with its digest in `digests.NAME`."""
     account_fields: ClassVar[tuple[str, ...]] = ()
     """Fields of `AccountQuestion` that `account` uses beside the common ones."""
-    has_error_bound: ClassVar[bool] = False
-    """Whether `least_added_mse` is known; `auto` plans such mechanisms last."""
 
     def check_request(self, request: PlanRequest[Any], source: Source) -> None:  # noqa: ARG002
         """Refuse what can be refused before any data are read; called before `plan`."""
@@ -356,7 +354,10 @@ class Mechanism(ABC):
         raise InputError(f"{self.name} has no accountant that works without data; use `plan`")
 
     def least_added_mse(self, request: PlanRequest[Any], design: DesignSummary) -> float:  # noqa: ARG002
-        """Return a lower bound of what any plan adds to a prediction's mean squared error."""
+        """Return a lower bound of what any plan adds to a prediction's mean squared error.
+
+        `auto` does not plan a mechanism that cannot be better than those before it.
+        """
         return 0.0
 
     def check_person(self, person: object) -> None:

@@ -14,8 +14,7 @@ from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.exact.cholesky import VerifiedCholesky, too_few_rows, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.leverage import Leverage, LeverageScan
 from labeldp.exact.person_norms import PersonScan
 from labeldp.features.feature_map import FeatureMap
@@ -163,13 +162,3 @@ def most_rows(features: FeatureMap, source: Source, engine: Engine) -> Person | 
     if source.person is None:
         return None
     return Person(source.person, engine.run_pass("persons", source, PersonScan(features)).rows)
-
-
-def private_residual_ms(design: DesignSummary, source: Source, engine: Engine) -> float:
-    """Return the residual mean square of the fit with all labels.
-
-    It is computed from raw labels without noise, so it is NOT private: for synthetic tables alone.
-    """
-    sums = LabelCrossProducts(design.features, design.labels)
-    residual = ExactLeastSquares(design.factor, engine.run_pass("label sums", source, sums))
-    return math.ldexp(float(residual.square_low), 2 * design.labels.exponent) / design.facts.rows

@@ -10,10 +10,8 @@ the public grid, s the scale of the noise, [low, high] the range and Δ its widt
    outside, the probability of being further out than x lies between tail(x + Δ)/tail(Δ) and
    tail(x)/tail(0). Laplace noise has no memory: both are e^{−x/s}, the number of grid steps beyond
    the end is geometric with ratio e^{−q/s}, and the sum of k such numbers is negative binomial.
-2. Size. For any c the sum of |t − c| is stochastically no less than that of the noise (Anderson's
-   inequality), which has the law Gamma(n, s) for Laplace noise; for Gaussian noise the squares
-   about the mean are no less than χ² with n − 1 degrees of freedom, and those about the middle no
-   more than noncentral χ².
+2. Size. Gaussian noise makes the squares about the mean no less than χ² with n − 1 degrees of
+   freedom (Anderson's inequality), and those about the middle no more than noncentral χ².
 3. Values that come again. A cell of the grid has the probability P[|noise| ≤ q/2] at most, so no
    value repeats more often than a binomial variable. The expected number of different values is a
    concave function of the mean law of all rows, hence least if all labels are equal; it changes by
@@ -33,7 +31,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc, betainc, chdtr, gammainc, ndtr, ndtri
+from scipy.special import bdtr, bdtrc, betainc, chdtr, ndtr, ndtri
 
 CHANCE = 1e-12
 """A release that its law produces with a smaller probability was not drawn from it."""
@@ -43,7 +41,6 @@ show noise that is 7 % too small or too large (ε = 1) with a probability of 93 
 75 %; no test at 1e-12 could reach more than 91 % for labels that are spread evenly."""
 _THRESHOLDS = np.geomspace(1 / 16, 32, 28)
 """Distances from the range, in scales, at which labels further out are counted."""
-_CENTRES_PER_SCALE, _MOST_CENTRES = 8, 65
 _STRETCH = 1 << 20
 """Rows whose values and order are looked at together."""
 _NOTICED = 0.07
@@ -209,9 +206,6 @@ class _Totals:
         self.beyond = np.zeros((2, len(self.steps)), np.int64)
         self.sums = np.zeros(2)
         self.furthest = np.full(2, -1.0)
-        centres = min(_MOST_CENTRES, 2 + math.ceil(noisy.width * _CENTRES_PER_SCALE))
-        self.centres = np.linspace(noisy.low, noisy.high, centres)
-        self.distances = np.zeros(centres)
         self.moments = np.zeros(2)
 
     def add(self, labels: Reals) -> None:
@@ -223,12 +217,8 @@ class _Totals:
             self.beyond[side] += len(steps) - np.searchsorted(steps, self.steps)
             self.sums[side] += steps.sum()
             self.furthest[side] = max(self.furthest[side], steps[-1] if len(steps) else -1.0)
-        if noisy.law.memoryless:
-            for place, centre in enumerate(self.centres):
-                self.distances[place] += np.abs(labels - centre).sum() / noisy.scale
-        else:
-            shifted = (labels - (noisy.low + noisy.high) / 2) / noisy.scale
-            self.moments += shifted.sum(), shifted @ shifted
+        shifted = (labels - (noisy.low + noisy.high) / 2) / noisy.scale
+        self.moments += shifted.sum(), shifted @ shifted
 
     def problems(self) -> Iterator[str]:
         """Yield what these sums contradict: tests 1 and 2."""
@@ -261,10 +251,6 @@ class _Totals:
                 yield "labels outside their range that are nearer to it than the noise demands"
             if count and total and betainc(total, count, math.exp(-step)) < chance:
                 yield "labels outside their range that are further from it than the noise allows"
-        # Rounding moved each label by half a step at most.
-        nearest = self.distances.min(initial=math.inf) + self.rows * step / 2
-        if len(self.centres) * gammainc(max(1, self.rows), nearest) < CHANCE:
-            yield "labels that differ less from one another than the noise demands"
 
     def _size_gaussian(self) -> Iterator[str]:
         rows, rounding = self.rows, math.sqrt(self.rows) * self.noisy.step / 2

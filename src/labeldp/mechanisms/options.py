@@ -17,7 +17,6 @@ from typing import Any, Generic, Literal, TypeVar
 from labeldp.errors import (
     InputError,
     at_least,
-    describe_value,
     end_share,
     in_range,
     one_of,
@@ -98,24 +97,26 @@ _positive = checked(to_float, positive)
 _leverage = checked(to_float, partial(in_range, 0, 1))
 
 
-def _fraction(name: str, value: Any) -> float:
-    number = to_float(name, value)
-    if not 0.0 < number <= 1.0:
-        raise InputError(f"`{name}` must be above 0 and at most 1, not {number:g}")
-    return number
+def _within(low: float, high: float) -> Converter:
+    """Return a converter of numbers from `low` to `high`."""
+
+    def converter(name: str, value: Any) -> float:
+        number = to_float(name, value)
+        if not low <= number <= high:
+            raise InputError(f"`{name}` must lie between {low:g} and {high:g}, not {number:g}")
+        return number
+
+    return converter
+
+
+_ridge = _within(0, 1e6)
+_end_share = checked(to_float, end_share)
 
 
 def _residual_share(name: str, value: Any) -> float:
     number = to_float(name, value)
     if number and not 1e-12 <= number <= 0.9:  # less, and the residual would drown in its noise
         raise InputError(f"`{name}` must be 0 or lie between 1e-12 and 0.9, not {number:g}")
-    return number
-
-
-def _ridge(name: str, value: Any) -> float:
-    number = to_float(name, value)
-    if not 0 <= number <= 1e6:
-        raise InputError(f"`{name}` must lie between 0 and 1e6, not {number:g}")
     return number
 
 
@@ -126,18 +127,8 @@ def _noise(name: str, value: Any) -> str:
 def _end_shares(name: str, value: Any) -> float | dict[str, float]:
     """Return a share of each tail, or a dictionary of shares by column."""
     if isinstance(value, Mapping):
-        shares = {to_str(name, key): to_float(name, each) for key, each in value.items()}
-        for each in shares.values():
-            end_share(**{name: each})
-        return shares
-    try:
-        one = to_float(name, value)
-    except InputError:
-        raise InputError(
-            f"`{name}` must be a number or a dictionary, not {describe_value(value)}"
-        ) from None
-    end_share(**{name: one})
-    return one
+        return {to_str(name, key): _end_share(name, each) for key, each in value.items()}
+    return float(_end_share(name, value))
 
 
 def _label_range(name: str, value: Any) -> tuple[float, float]:
@@ -257,7 +248,7 @@ class SampledNoisyWtdLagOptions(BagOptions):
     """sampled-noisy-wtd-lag."""
 
     noise_std: float | None = option(_positive)
-    noisy_fraction: float | None = option(_fraction)
+    noisy_fraction: float | None = option(_positive)
 
 
 OptionsT = TypeVar("OptionsT")

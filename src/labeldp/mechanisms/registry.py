@@ -29,9 +29,9 @@ from labeldp.mechanisms.wtd_flag import WtdFlag
 from labeldp.release.certificate import Claim
 
 MECHANISMS: tuple[Mechanism, ...] = (
-    WtdFlag(),
     ShapedFlag(),
     NoisyRows(),
+    WtdFlag(),
     SampledWtdFlag(),
     SampledNoisyWtdLag(),
 )

@@ -225,7 +225,6 @@ class WtdFlag(Mechanism):
     accountants = ("paper", "exact-worst-case", "exact")
     covers_persons = True
     closed_form = True
-    has_error_bound = True
     sections: ClassVar = {"floor": read_schema("floor")}
     account_fields = ("residual_ms", "bags", "max_leverage", "features")
 

@@ -39,13 +39,14 @@ def demo(epsilon: float, delta: float, rows: int, out: Path | None, as_json: boo
 def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
     from labeldp.data.source import scan
     from labeldp.learners.api import LinearRegressor
-    from labeldp.mechanisms.design_summary import private_residual_ms, summarize_design
+    from labeldp.mechanisms.design_summary import summarize_design
     from labeldp.mechanisms.options import AccountQuestion, Encoding, check_budget
     from labeldp.mechanisms.wtd_flag import WtdFlag
     from labeldp.passes.engine import LocalEngine
     from labeldp.planning import plan
     from labeldp.verification import verify
     from labeldp_paper.datasets.demo_table import CENSUS_RANGE, write_census_like
+    from labeldp_paper.experiments.run import private_residual_ms
 
     positive(rows=rows)
     in_range(0, 1, delta=delta)
