@@ -35,6 +35,18 @@ class ReprMixin(ABC):
         return f"<table><caption>{escape(title)}</caption>{''.join(rows)}</table>"
 
 
+class Private:
+    """Holds what depends on labels: prints nothing of it, and refuses to be pickled."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(private)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError(f"{type(self).__name__} is private and is not written anywhere")
+
+
 def format_budget(epsilon: float, delta: float) -> str:
     """Return ε and δ as text."""
     return f"ε = {epsilon:g}, δ = {delta:g}"

@@ -162,8 +162,7 @@ def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
     exact = np.square(dense @ weights.matrix.T).sum(axis=1).max()
     assert exact * (1 - 1e-14) <= seen.maximum <= exact * (1 + 1e-12)
     assert len(seen.rows) == len(seen.reserve) == 0
-    with pytest.raises(DataError, match="no rows"):
-        accumulator.new().result()
+    assert accumulator.new().result().maximum == 0.0
 
 
 def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> None:
@@ -296,7 +295,7 @@ def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
 ) -> None:
     made: Any = object.__new__(LeverageScan)
     made._largest = [(-value, (1,), (), 7), (-0.1, (2,), (), 8)]
-    made._form = SimpleNamespace(generous_rounding_error=lambda _reach: rounding)
+    made._form = SimpleNamespace(rounding_error=lambda _reach, generous: rounding * generous)
     made._reach, made._error_bound = np.empty(0), error_bound
     made._main_column = lambda levels, _numbers: f"column of {levels}"
     found = made.result(lambda row: row + 1)
@@ -336,7 +335,7 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
 
     rows, whole = prepared(8, ())[1].take(np.arange(8)), list[Reals]()
     made._form = Mock(side_effect=form)
-    made._form.generous_rounding_error = lambda reach: 0.125 * len(reach) / 8
+    made._form.rounding_error = lambda reach, generous: 0.125 * len(reach) / 8 * generous
     # the fifth largest is 3; the slack of a difference of two is 0.25
     assert near() == [2, 3, 4, 5, 6]
     values[1] = 2.5
@@ -397,8 +396,9 @@ def test_a_new_accumulator_is_empty_and_small() -> None:
         fresh = made.new()
         assert fresh._form is made._form
         assert "_cholesky" not in vars(fresh)
-        with pytest.raises(DataError, match="no rows"):
-            fresh.result()
+        if not isinstance(made, RowNormScan):  # sums of the same rows refuse in its place
+            with pytest.raises(DataError, match="no rows"):
+                fresh.result()
         assert not np.asarray(getattr(fresh, "_reach", 0)).any()
         empty = fresh.state()
         fresh.merge(made.state())

@@ -52,7 +52,7 @@ def test_the_rounding_is_bounded_by_norms_too(seed: int, spread: float, mixed: b
         * 10.0 ** (4 * spread)
         * float(max(exact_square_length(weights.matrix, row) for row in table.codes))
     )
-    assert norms.generous_rounding_error(reach) == bound
+    assert norms.rounding_error(reach, generous=True) == bound
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -84,29 +84,6 @@ class ClusterReader(TableReader):
         with asking_spark():
             return int(self.frame.count()) if self.rows is None else self.rows
 
-    def ask_parts(
-        self, columns: Sequence[str], ask: Callable[[PartReader], Result]
-    ) -> Iterator[Result]:
-        """Put a question to every part of these columns; yield the answers in the parts' order.
-
-        They stay compressed until they are looked at.
-        """
-        places = [self.stored_schema.get_field_index(name) for name in columns]
-        schema = pa.schema([self.stored_schema.field(place) for place in places])
-        parsers = {name: self.parsers[name] for name in columns if name in self.parsers}
-        template = PartReader(stored_schema=schema, parsers=parsers)
-
-        def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield _answer(ask, replace(template, stream=batches))
-
-        with asking_spark():
-            wanted = self.frame.select(*(f"c{index}" for index in places))
-            few = wanted.coalesce(_MOST_PARTS)
-            table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
-        for refusal in table["refusal"].drop_null().to_pylist():
-            raise DataError(refusal)
-        return (pickle.loads(zlib.decompress(answer.as_py())) for answer in table["answer"])
-
 
 @dataclass(frozen=True, kw_only=True)
 class PartReader(TableReader):
@@ -130,21 +107,34 @@ class PartReader(TableReader):
 def over_parts(
     source: Source, columns: Sequence[str], ask: Callable[[Source], Result], *, labels: bool = False
 ) -> Iterator[Result]:
-    """Ask every part of a source whose rows are on a cluster.
+    """Ask every part of a source whose rows are on a cluster; yield the answers in their order.
 
     These columns, that of persons, and the label only with `labels` or where rows without one
-    are dropped, are all that the cluster reads.
+    are dropped, are all that the cluster reads. Answers stay compressed until they are looked at.
     """
     reader = source.reader
-    names = [*columns, *([] if source.person is None else [source.person])]
     assert isinstance(reader, ClusterReader)
+    names = [*columns, *([] if source.person is None else [source.person])]
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)
-    bare = replace(source, reader=PartReader(stored_schema=pa.schema([])))
-    return reader.ask_parts(names, lambda part: ask(replace(bare, reader=part)))
+    places = [reader.stored_schema.get_field_index(name) for name in names]
+    schema = pa.schema([reader.stored_schema.field(place) for place in places])
+    parsers = {name: reader.parsers[name] for name in names if name in reader.parsers}
+    part = PartReader(stored_schema=schema, parsers=parsers)
+    bare = replace(source, reader=part)  # travels to the workers, without the frame
+
+    def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _answer(ask, replace(bare, reader=replace(part, stream=batches)))
+
+    with asking_spark():
+        few = reader.frame.select(*(f"c{index}" for index in places)).coalesce(_MOST_PARTS)
+        table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
+    for refusal in table["refusal"].drop_null().to_pylist():
+        raise DataError(refusal)
+    return (pickle.loads(zlib.decompress(answer.as_py())) for answer in table["answer"])
 
 
-def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatch:
+def _answer(ask: Callable[[Source], Any], part: Source) -> pa.RecordBatch:
     """Return one row: the answer, or why the data are refused.
 
     A refusal is an answer, since trying again would not help. Any other failure is raised, for

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.display import Private
 from labeldp.errors import InputError, ordered
 from labeldp.exact.gram import exact_products, no_rows
 from labeldp.features.encoder import Encoded
@@ -65,19 +66,13 @@ class LabelGrid:
         return np.rint(labels * math.ldexp(1.0, -self.exponent)) - self.centre
 
 
-class LabelMoments:
+class LabelMoments(Private):
     """Σy, Σy² and Σx·y over integer codes: private, so it prints as nothing and is not pickled."""
 
     __slots__ = ("cross", "rows", "square", "total")
 
     def __init__(self, rows: int, cross: NDArray[np.object_], total: int, square: int) -> None:
         self.rows, self.cross, self.total, self.square = rows, cross, total, square
-
-    def __repr__(self) -> str:
-        return "LabelMoments(private)"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("label moments are private and are not written anywhere")
 
 
 class LabelCrossProducts:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.display import Private
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.label_sums import LabelMoments
 
@@ -29,8 +30,8 @@ _START_BITS = 96
 _STEPS = 400
 
 
-class ExactLeastSquares:
-    """Least squares of labels on features, to any precision. It prints nothing of its values.
+class ExactLeastSquares(Private):
+    """Least squares of labels on features, to any precision.
 
     square_low, square_high: exact fractions that enclose σ².
     """
@@ -43,12 +44,6 @@ class ExactLeastSquares:
         # At least √((XᵀX)⁻¹_kk): how far an error of the residual moves coefficient k.
         self._spread = np.sqrt(cholesky.inverse_diagonal()) * (1 + 2.0**-50)
         self.refine(_START_BITS)
-
-    def __repr__(self) -> str:
-        return "ExactLeastSquares(private)"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("residuals are private and are not written anywhere")
 
     def refine(self, bits: int) -> None:
         """Compute β̃ to `bits` binary places and bound its error."""

@@ -100,7 +100,7 @@ class LeverageScan:
         # A rough value is off by at most two rounding errors: its own, and that of the value it
         # stands for. So the fifth largest value is at least the fifth largest rough one less that
         # slack, and a row with such a value has a rough one of at least that less the slack again.
-        slack = 2 * self._form.generous_rounding_error(self._reach) if rough else 0.0
+        slack = 2 * self._form.rounding_error(self._reach, generous=True) if rough else 0.0
         least = -self._largest[-1][0] if len(self._largest) == _LISTED else -np.inf
         if batch.rows > _LISTED:
             least = max(least, float(np.partition(values, -_LISTED)[-_LISTED]) - slack)
@@ -131,7 +131,7 @@ class LeverageScan:
             raise no_rows()
         # The largest computed value is at most one error below the largest true one, whatever
         # row has it: both errors are within the same bound.
-        largest = -self._largest[0][0] + self._form.generous_rounding_error(self._reach)
+        largest = -self._largest[0][0] + self._form.rounding_error(self._reach, generous=True)
         # The factor's error widens the bound; 4 roundings of the operations here.
         maximum = largest / (1 - self._error_bound) * (1 + 4 * ROUNDOFF)
         rows = tuple(

@@ -144,30 +144,22 @@ class QuadraticForm:
         """Return M·x of a dense row."""
         return np.asarray(self._matrix @ row)
 
-    def generous_rounding_error(self, reach: Floats) -> float:
-        """Bound the rounding error of any row's value: depth × roundoff × Σ|terms|.
-
-        The depth counts every pair of terms, more than `rounding_error` does. Leverages use it:
-        published certificates hold its digits.
-        """
-        if self._wide:
-            return self.rounding_error(reach)
-        groups = self._intercept + len(self._slices) + len(self._numbers)
-        depth = groups**2 + 2 * len(self._matrix) + self._rank + 8
-        return 2 * depth * ROUNDOFF * self._largest_size(reach)
-
-    def rounding_error(self, reach: Floats) -> float:
+    def rounding_error(self, reach: Floats, *, generous: bool = False) -> float:
         """Bound the rounding error of any row whose numbers are at most `reach` in size.
 
-        A row's value is a sum of entries of M times the row's numbers. With c categories and q
-        numbers a term passes at most c² + c additions in the tables and c² between them, or
-        c + q in a number's slope and q more in the total, and three roundings of products; in
-        whatever order a matrix product adds its terms, it is no more. The entries' own errors
-        are those of inner products of `rank` terms. The factor 2 covers terms of second order.
+        It is depth × roundoff × Σ|terms|. A row's value is a sum of entries of M times the row's
+        numbers. With c categories and q numbers a term passes at most c² + c additions in the
+        tables and c² between them, or c + q in a number's slope and q more in the total, and three
+        roundings of products; in whatever order a matrix product adds its terms, it is no more. The
+        entries' own errors are those of inner products of `rank` terms. The factor 2 covers terms
+        of second order. The `generous` depth counts every pair of terms, which is more: leverages
+        use it, because published certificates hold its digits.
         """
-        categories = len(self._slices) + 1
-        depth = 2 * categories * (categories + 1) + 2 * len(self._numbers) + self._rank + 8
-        return 2 * depth * ROUNDOFF * self._largest_size(reach)
+        categories, numbers = len(self._slices) + 1, len(self._numbers)
+        depth = 2 * categories * (categories + 1) + 2 * numbers
+        if generous and not self._wide:
+            depth = (self._intercept + len(self._slices) + numbers) ** 2 + 2 * len(self._matrix)
+        return 2 * (depth + self._rank + 8) * ROUNDOFF * self._largest_size(reach)
 
     def _largest_size(self, reach: Floats) -> float:
         """Return an upper bound of Σ|terms| of any row's value.

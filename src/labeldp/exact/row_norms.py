@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky, gram_of_triangle, matrix_digest
-from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import MANY_NUMBERS, QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
@@ -143,16 +142,13 @@ class Weights:
 
     def noise_root(self, cholesky: VerifiedCholesky) -> Floats:
         """Return K = (C·L)⁻¹, so that K·Kᵀ is the noise covariance S of this C up to rounding."""
+        from scipy.linalg.blas import dtrmm
         from scipy.linalg.lapack import dtrtri
 
-        return np.asarray(dtrtri(self.whitened(cholesky), lower=1)[0])
-
-    def whitened(self, cholesky: VerifiedCholesky) -> Floats:
-        """Return C·L: the weights in whitened coordinates, in which XᵀX is the identity."""
-        from scipy.linalg.blas import dtrmm
-
         plain = np.ldexp(self.matrix, cholesky.exponents)
-        return np.tril(dtrmm(1.0, cholesky.lower, plain, side=1, lower=1))
+        # C·L: the weights in whitened coordinates, in which XᵀX is the identity.
+        white = np.tril(dtrmm(1.0, cholesky.lower, plain, side=1, lower=1))
+        return np.asarray(dtrtri(white, lower=1)[0])
 
 
 @dataclass(frozen=True)
@@ -222,8 +218,8 @@ class TopK:
         return TopK(self.size, keys[chosen], hashes[chosen], every.take(chosen))
 
 
-ScanState = tuple[bool, float, Floats, TopK, TopK]
-"""Whether there were rows, the largest squared norm, the reach of the numbers, both collections."""
+ScanState = tuple[float, TopK, TopK]
+"""The largest squared norm and both collections."""
 
 
 class RowNormScan:
@@ -252,7 +248,6 @@ class RowNormScan:
         empty = TopK(self._keep, np.empty(0), np.empty(0, np.uint64), Encoded.empty(self._features))
         self._worst, self._sampled = empty, replace(empty, size=self._keep + self._spare)
         self._largest, self._reach = 0.0, np.zeros(len(self._features.number_columns))
-        self._has_rows = False
         self._offered = np.zeros(_OFFERED if self._keep else 0, np.uint64)
 
     @cached_property
@@ -277,7 +272,6 @@ class RowNormScan:
     def add(self, batch: Encoded, *_: object) -> None:
         if not batch.rows:
             return
-        self._has_rows = True
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
         error = self._form.rounding_error(self._reach)
         rough = len(self._reach) >= MANY_NUMBERS
@@ -339,20 +333,16 @@ class RowNormScan:
         return np.asarray(np.where(weights > 0.0, weights / -np.log(uniform), -math.inf))
 
     def state(self) -> ScanState:
-        return self._has_rows, self._largest, self._reach, self._worst, self._sampled
+        return self._largest, self._worst, self._sampled
 
     def merge(self, state: ScanState) -> None:
-        has_rows, largest, reach, worst, sampled = state
-        self._has_rows |= has_rows
+        largest, worst, sampled = state
         self._largest = max(self._largest, largest)
-        self._reach = np.maximum(self._reach, reach)
         if self._keep:
             self._worst = self._worst.with_rows(worst.keys, worst.hashes, worst.rows)
             self._sampled = self._sampled.with_rows(sampled.keys, sampled.hashes, sampled.rows)
 
     def result(self, *_: object) -> RowNorms:
-        if not self._has_rows:
-            raise no_rows()
         worst, sampled = map(self._features.integers, (self._worst.rows, self._sampled.rows))
         place = np.arange(len(sampled))
         extra = ~np.isin(self._sampled.hashes, self._worst.hashes)

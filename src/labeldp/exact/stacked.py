@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.display import Private
 from labeldp.exact.cholesky import ROUNDOFF, error_bounds
 from labeldp.exact.gram import BLOCK_ROWS
 from labeldp.features.encoder import Encoded
@@ -219,7 +220,7 @@ def _factors(matrix: Reals) -> tuple[Reals, Integers, Reals]:
         return inverse, exponents, error_bounds(scaled, lower, inverse)
 
 
-class BagFits:
+class BagFits(Private):
     """Coefficients in label codes and σ of every bag, in enclosures: private, prints nothing.
 
     slope, slope_error: β̃ and bounds of |β̂ − β̃|;
@@ -230,12 +231,6 @@ class BagFits:
     def __init__(self, slope: Reals, slope_error: Reals, low: Reals, high: Reals) -> None:
         self.slope, self.slope_error = slope, slope_error
         self.low, self.high = low, high
-
-    def __repr__(self) -> str:
-        return "BagFits(private)"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("fits are private and are not written anywhere")
 
     def set_bag(
         self, bag: int, slope: Reals, slope_error: Reals, root: tuple[float, float]

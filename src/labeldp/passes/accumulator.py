@@ -36,7 +36,7 @@ class PassRequirements:
     """What an accumulator needs of a pass.
 
     Of every engine:
-    columns:     raw columns of every row;
+    columns:     raw columns that every row has, perhaps beside others;
     features:    rows come encoded by this map; None: as they came;
     labels:      labels come along, and wrong ones are refused after the last row;
     row_numbers: rows come with their numbers in the table, to accumulators of one process, which

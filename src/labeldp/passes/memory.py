@@ -27,7 +27,6 @@ from labeldp.arrow_util import avoid_large_pages, narrow_integers
 from labeldp.data.columns import is_text_type
 from labeldp.data.files import FileState
 from labeldp.data.labels import LabelCheck
-from labeldp.data.persons import PERSON_COLUMN
 from labeldp.data.source import Source
 from labeldp.errors import DataError
 from labeldp.kernels import keep_freed_memory
@@ -108,7 +107,8 @@ class Memory:
     ) -> Iterator[Batch]:
         """Yield a part's rows, from memory if they are there; else read them, and keep them.
 
-        Of rows in memory only the labels are read. Rows that are kept encoded are given packed.
+        Of rows in memory only the labels are read. Rows that are kept encoded are given packed, and
+        raw ones perhaps with more columns than are required.
         """
         source = self.parts[number]
         if not self._holds(number, requirements):
@@ -122,17 +122,11 @@ class Memory:
         if check is not None:
             alone = source.numbered_batches((), check, persons=False)
             labels = _recut((y for _, _, y in alone if y is not None), lengths)
-        if kept.form is not None:
+        if kept.form == requirements.packed_form:
             yield from zip(kept.batches, labels, strict=True)
-            return
-        columns = list(requirements.columns)
-        if PERSON_COLUMN in kept.batches[0].schema.names:
-            columns.append(PERSON_COLUMN)
-        if requirements.features is None:
-            yield from ((b.select(columns), y) for b, y in zip(kept.batches, labels, strict=True))
         else:
             # Raw columns become packed ones: each batch is let go before the next is packed.
-            raw = ((kept.batches.pop(0).select(columns), each) for each in labels)
+            raw = ((kept.batches.pop(0), each) for each in labels)
             yield from self._keep(number, requirements, raw)
 
     def _keep(
