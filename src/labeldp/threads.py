@@ -11,11 +11,13 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_MOST_THREADS = 1024
+
 
 def thread_count(wanted: int = 0) -> int:
     """Return the number of threads to use; 0 asks for one for each core of this process."""
     if wanted:
-        return wanted
+        return min(wanted, _MOST_THREADS)
     has_affinity = hasattr(os, "sched_getaffinity")  # of a container, fewer than the machine
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 

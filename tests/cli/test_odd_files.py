@@ -98,7 +98,6 @@ def test_a_certificate_that_is_no_object(published: Path, tmp_path: Path, text: 
 
 def test_engines(write: Write) -> None:
     data = write("t.parquet")
-    assert "--threads must be at most 1024" in error("plan", data, *LABEL, "--threads", 100_000)
     spark = ("--engine", "spark", "--threads", 2)
     assert "--threads is for --engine local" in error("plan", data, *LABEL, *spark)
 

@@ -28,6 +28,7 @@ from labeldp.kernels import add_sums, count_pairs
 from labeldp.passes.accumulator import PassRequirements
 
 Integers = NDArray[np.int64]
+Columns = int | list[int] | slice
 
 BLOCK_ROWS = 8192
 """20 + 20 + 13 bits: sums of products over so many rows are exact in doubles."""
@@ -161,12 +162,8 @@ class GramAccumulator:
         blocks, numbers = features.category_blocks, list(features.number_columns)
         whole = np.zeros((features.width, features.width), dtype=np.int64)
 
-        def place(one: int, two: int, table: Integers) -> None:
-            """Write the counts of two categories above the diagonal."""
-            if one < two:
-                whole[blocks[one], blocks[two]] = table
-            else:
-                whole[blocks[two], blocks[one]] = table.T
+        def place(rows: Columns, columns: Columns, table: Integers) -> None:
+            whole[rows, columns], whole[columns, rows] = table, table.T
 
         # A table of two groups counts every pair of their members, and its margins are the counts
         # of each group. Within a group its joint codes count the pairs of its members.
@@ -174,23 +171,22 @@ class GramAccumulator:
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
             for one, two in product(joint_codes.groups[left], joint_codes.groups[right]):
-                place(one, two, joint_codes.margin((left, right), table, one, two))
-        for group, group_counts in counts.items():
-            for one, two in combinations(joint_codes.groups[group], 2):
-                place(one, two, joint_codes.margin((group,), group_counts, one, two))
-            for member in joint_codes.groups[group]:
-                levels = joint_codes.margin((group,), group_counts, member)
+                margin = joint_codes.margin((left, right), table, one, two)
+                place(blocks[one], blocks[two], margin)
+        for group, members in enumerate(joint_codes.groups):
+            for one, two in combinations(members, 2):
+                margin = joint_codes.margin((group,), counts[group], one, two)
+                place(blocks[one], blocks[two], margin)
+            for member in members:
+                levels = joint_codes.margin((group,), counts[group], member)
                 whole[blocks[member], blocks[member]] = np.diag(levels)
                 if features.intercept:
-                    whole[0, blocks[member]] = levels
-        for group, sums in enumerate(self._level_sums):
-            for member in joint_codes.groups[group]:
-                levels = joint_codes.margin((group,), sums, member)
-                whole[numbers, blocks[member]] = levels
+                    place(0, blocks[member], levels)
+                sums = joint_codes.margin((group,), self._level_sums[group], member)
+                place(numbers, blocks[member], sums)
         if features.intercept:
-            whole[0, numbers] = self._sums
+            place(0, numbers, self._sums)
             whole[0, 0] = self._rows
-        whole = np.triu(whole) + np.triu(whole, 1).T
         own = FeatureGram(self._rows, whole, self._products.copy(), tuple(numbers))
         return own if self._merged is None else self._merged + own
 

@@ -12,7 +12,7 @@ from queue import LifoQueue
 from typing import Any, Protocol
 
 from labeldp.data.source import Source
-from labeldp.errors import DataError, InputError, at_least, to_int
+from labeldp.errors import DataError, at_least, to_int
 from labeldp.passes.accumulator import (
     Accumulator,
     Batch,
@@ -25,7 +25,6 @@ from labeldp.passes.accumulator import (
 from labeldp.passes.memory import Memory
 from labeldp.threads import thread_count
 
-MOST_THREADS = 1024
 _MOST_STATE_BYTES = 1 << 30
 """Bytes that the accumulators of all threads may take."""
 
@@ -69,10 +68,6 @@ class LocalEngine:
     def __post_init__(self) -> None:
         object.__setattr__(self, "threads", to_int("threads", self.threads))
         at_least(0, threads=self.threads)
-        if self.threads > MOST_THREADS:
-            raise InputError(
-                f"`threads` must be at most {MOST_THREADS}, not {self.threads}; 0 is one a core"
-            )
 
     def apart(self) -> LocalEngine:
         """Return the same with a memory of its own, which keeps nothing."""
