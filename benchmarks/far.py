@@ -34,14 +34,9 @@ from timing import once
 from labeldp import Plan, Source, plan, scan, verify
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
-from labeldp.passes.accumulator import (
-    Accumulator,
-    RunPass,
-    combine,
-    one_or_all,
-    states_in_order,
-)
+from labeldp.passes.accumulator import Accumulator, RunPass, combine
 from labeldp.passes.engine import Progress, quiet
+from labeldp.spark.engine import part_states
 
 TABLES = ("census", "criteo", "dense-20")
 TASKS = 512
@@ -70,7 +65,7 @@ class AsIf:
         needs = combine([accumulator.requirements for accumulator in accumulators])
         check = source.label_check() if needs.labels else None
         totals = [accumulator.new() for accumulator in accumulators]
-        states = states_in_order(source, totals, needs, check)
+        states, flags = part_states(totals, needs, source)
         self.sent[task] = max(self.sent.get(task, 0), carried(states))
         for total, state in zip(totals, states, strict=True):
             total.merge(state)
@@ -78,8 +73,10 @@ class AsIf:
             pairs = zip(totals, accumulators, strict=True)
             totals = [doubled(total, accumulator.new()) for total, accumulator in pairs]
         if check is not None:
+            check.raised.update(flags)
             check.finish()
-        return one_or_all([total.result(int) for total in totals])
+        results = [total.result(int) for total in totals]
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 class Uncounted:
@@ -136,12 +133,7 @@ def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
     accumulators = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
     for accumulator, name in zip(accumulators, found, strict=True):
         needs = accumulator.requirements
-        states = [
-            states_in_order(
-                part, [accumulator], needs, part.label_check() if needs.labels else None
-            )[0]
-            for part in parts
-        ]
+        states = [part_states([accumulator], needs, part)[0][0] for part in parts]
         shuffled = random.Random(1).sample(states, len(states))
         sums = [merged(accumulator, order) for order in (states, states[::-1], shuffled)]
         found[name] = {_digest(each) for each in (*sums, in_pairs(accumulator, states))}

@@ -294,10 +294,10 @@ def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
     value: float, rounding: float, error_bound: float, maximum: float
 ) -> None:
     made: Any = object.__new__(LeverageScan)
-    made._largest = [(-value, (1,), (), 7), (-0.1, (2,), (), 8)]
+    made._largest = [(-value, (1,), 7), (-0.1, (2,), 8)]
     made._form = SimpleNamespace(rounding_error=lambda _reach, generous: rounding * generous)
     made._reach, made._error_bound = np.empty(0), error_bound
-    made._main_column = lambda levels, _numbers: f"column of {levels}"
+    made._main_column = lambda content: f"column of {content}"
     found = made.result(lambda row: row + 1)
     assert [row.row for row in found.costliest] == [8, 9]
     assert [row.column for row in found.costliest] == ["column of (1,)", "column of (2,)"]
@@ -342,7 +342,7 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     assert near() == [1, 2, 3, 4, 5, 6]
     values[1] = 2.49
     assert near() == [2, 3, 4, 5, 6]
-    assert near(*((k - 9.25, (), (), k) for k in range(5))) == [4, 5, 6]  # its fifth: 5.25
+    assert near(*((k - 9.25, (), k) for k in range(5))) == [4, 5, 6]  # its fifth: 5.25
 
 
 # --- what accumulators ask for, and take along ---

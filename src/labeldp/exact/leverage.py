@@ -51,9 +51,9 @@ class Leverage:
     costliest: tuple[CostlyRow, ...]
 
 
-_Candidate = tuple[float, tuple[int, ...], tuple[float, ...], int]
-"""(−leverage, levels, numbers, row). Candidates sort by largest leverage, ties by content and not
-by the place of a row, so that the order in which rows come cannot matter."""
+_Candidate = tuple[float, tuple[float, ...], int]
+"""(−leverage, levels and numbers, row). Candidates sort by largest leverage, ties by content and
+not by the place of a row, so that the order in which rows come cannot matter."""
 ScanState = tuple[list[_Candidate], NDArray[np.float64]]
 """The rows of largest leverage, and the reach of the numbers."""
 
@@ -107,15 +107,10 @@ class LeverageScan:
         near = np.flatnonzero(values >= least - slack)
         rows = batch.take(near)
         values = self._form(rows) if rough else values[near]
-        contents = (*rows.categories, *rows.numbers.T)
-        chosen = np.lexsort((*reversed(contents), -values))[:_LISTED]
-        rows = rows.take(chosen)
-        levels: list[tuple[int, ...]] = [()] * rows.rows
-        if rows.codes:
-            levels = [tuple(codes) for codes in np.stack(rows.categories, axis=1).tolist()]
-        numbers = map(tuple, rows.numbers.tolist())
-        places = (first + near[chosen]).tolist()
-        candidates = zip((-values[chosen]).tolist(), levels, numbers, places, strict=True)
+        contents = np.column_stack([*rows.categories, rows.numbers])
+        chosen = np.lexsort((*contents.T[::-1], -values))[:_LISTED]
+        tuples, places = map(tuple, contents[chosen].tolist()), (first + near[chosen]).tolist()
+        candidates = zip((-values[chosen]).tolist(), tuples, places, strict=True)
         self._largest = sorted([*self._largest, *candidates])[:_LISTED]
 
     def state(self) -> ScanState:
@@ -135,14 +130,15 @@ class LeverageScan:
         # The factor's error widens the bound; 4 roundings of the operations here.
         maximum = largest / (1 - self._error_bound) * (1 + 4 * ROUNDOFF)
         rows = tuple(
-            CostlyRow(row(number), -negative, self._main_column(levels, numbers))
-            for negative, levels, numbers, number in self._largest
+            CostlyRow(row(number), -negative, self._main_column(content))
+            for negative, content, number in self._largest
         )
         return Leverage(min(1.0, float(maximum)), rows)  # h ≤ 1 for every row of a projection
 
-    def _main_column(self, levels: tuple[int, ...], numbers: tuple[float, ...]) -> str:
+    def _main_column(self, content: tuple[float, ...]) -> str:
         """Return the design column with the largest share x_k·(Mx)_k, the constant aside."""
         features = self._features
+        levels, numbers = np.split(content, [len(features.categorical)])
         row = np.zeros(len(features.all_names))
         row[: features.intercept] = 1.0
         row[list(features.number_columns)] = numbers

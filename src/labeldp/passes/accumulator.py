@@ -131,8 +131,3 @@ def states_of(
         for accumulator in fresh:
             accumulator.add(encoded, labels, first)
     return [accumulator.state() for accumulator in fresh]
-
-
-def one_or_all(results: Sequence[Any]) -> Any:
-    """Return a single result as it is, several as a tuple: what `run_pass` returns."""
-    return results[0] if len(results) == 1 else tuple(results)

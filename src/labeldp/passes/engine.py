@@ -19,7 +19,6 @@ from labeldp.passes.accumulator import (
     PassRequirements,
     RunPass,
     combine,
-    one_or_all,
     states_of,
 )
 from labeldp.passes.memory import Memory
@@ -91,7 +90,7 @@ class LocalEngine:
                 results[place] = result
         answers = zip(keys, results, strict=True)
         self.memory.remember({key: one for own, one in answers for key in own}, requirements)
-        return one_or_all(results)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _results(
         self,

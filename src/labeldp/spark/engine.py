@@ -18,7 +18,6 @@ from labeldp.passes.accumulator import (
     Accumulator,
     PassRequirements,
     combine,
-    one_or_all,
     states_of,
 )
 from labeldp.passes.engine import Engine, LocalEngine, Progress, quiet
@@ -54,7 +53,7 @@ class SparkEngine:
         label_check = source.label_check() if requirements.labels else None
         totals = [each.new() for each in (*(row_check for row_check, _ in checks), *accumulators)]
         with self.progress(task, None):
-            ask = partial(_part, totals, requirements)
+            ask = partial(part_states, totals, requirements)
             parts = over_parts(source, requirements.columns, ask, labels=requirements.labels)
         for states, flags in parts:  # one at a time: of wide tables many would not fit at once
             for total, state in zip(totals, states, strict=True):
@@ -72,10 +71,11 @@ class SparkEngine:
                     "limit without an order, a table being written?); write it to a table and "
                     "read that"
                 )
-        return one_or_all(results[len(checks) :])
+        results = results[len(checks) :]
+        return results[0] if len(results) == 1 else tuple(results)
 
 
-def _part(
+def part_states(
     accumulators: Sequence[Accumulator[Any]], requirements: PassRequirements, source: Source
 ) -> tuple[list[Any], list[str]]:
     """Return the states of one part, and flags of wrong labels.
