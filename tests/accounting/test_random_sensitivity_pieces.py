@@ -18,11 +18,10 @@ from labeldp.accounting.weighted_bags import (
     _Integral,
     binomial,
     fixed,
-    fraction_of,
     mean_delta,
     realised_mu,
 )
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError
 
 # E[δ(ε; scale·share)] with so many other noisy rows, by 30-digit quadrature over the law of t
 PRECISE = {
@@ -206,10 +205,7 @@ def test_counts_far_from_the_mode_are_left_out_and_bounded(rate, monkeypatch):
     monkeypatch.setattr(weighted_bags, "_EXTRA", 1)
     for counts, law in (
         (binomial(1000, rate), stats.binom(1000, rate)),
-        (
-            weighted_bags.hypergeometric(400, round(3000 * rate), 3000),
-            stats.hypergeom(3000, round(3000 * rate), 400),
-        ),
+        (binomial(3000, rate), stats.binom(3000, rate)),
     ):
         r = counts.lowest + np.arange(len(counts.weights))
         beyond = float(law.cdf(r[0] - 1) + law.sf(r[-1]))
@@ -226,34 +222,16 @@ def test_counts_far_from_the_mode_are_left_out_and_bounded(rate, monkeypatch):
 # --- the law of noisy labels ---------------------------------------------------------------------
 
 
-def test_a_row_is_of_the_worse_kind_that_exists():
-    law = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 2.0, 20)
+def test_a_row_without_noise_is_the_worse_kind_where_there_is_one():
+    law = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 2.0)
     assert law.width == 3.0
-    assert law.noisy_rows == 10
-    quiet, noisy = law.kinds(0.7)
-    counts = (
-        weighted_bags.hypergeometric(4, 10, 19),
-        weighted_bags.hypergeometric(4, 9, 19),
-    )
-    assert quiet == mean_delta(1.5, 0.7, counts[0], False)
-    assert noisy == mean_delta(1.5, 0.7, counts[1], True)
-    assert law.delta(0.7) == max(quiet, noisy, key=lambda bounds: bounds.upper)
-    only = RandomWeightsProfile(5, (-1.0, 2.0), 1.0, 2.0, 20).kinds(0.7)
-    assert only == [mean_delta(1.5, 0.7, fixed(4), True)]
-    none = RandomWeightsProfile(5, (-1.0, 2.0), 0.01, 2.0, 20).kinds(0.7)
-    assert none == [mean_delta(1.5, 0.7, fixed(0), False)]
-    coins = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 2.0)
-    assert coins.noisy_rows is None
-    assert coins.kinds(0.7) == [mean_delta(1.5, 0.7, binomial(4, 0.5), False)]
-    assert RandomWeightsProfile(5, (-1.0, 2.0), 1.0, 2.0).kinds(0.7) == only
+    assert law.delta(0.7) == mean_delta(1.5, 0.7, binomial(4, 0.5), False)
+    assert law.delta(0.7).upper > mean_delta(1.5, 0.7, binomial(4, 0.5), True).upper
+    only = RandomWeightsProfile(5, (-1.0, 2.0), 1.0, 2.0)
+    assert only.delta(0.7) == mean_delta(1.5, 0.7, fixed(4), True)
     assert RandomWeightsProfile(5, (-1.0, 2.0), 1.0).noise_std == 1.0
     with pytest.raises(InputError, match="epsilon"):
         law.delta(-0.1)
-
-
-def test_a_part_of_the_rows_is_counted_as_written():
-    assert RandomWeightsProfile(2, (0.0, 1.0), 0.29, rows=100).noisy_rows == 29
-    assert RandomWeightsProfile(2, (0.0, 1.0), 0.2999, rows=10).noisy_rows == 2
 
 
 # --- weights that were drawn ---------------------------------------------------------------------
@@ -279,25 +257,10 @@ def test_weights_and_noise_must_be_numbers():
             realised_mu([[1.0]], [[True]], width, std)
 
 
-def test_limits_of_small_tables_are_those_one_by_one():
-    law = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 6.0, rows=8)
+def test_the_smallest_bag_is_the_one_found_one_by_one():
+    law = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 6.0)
     for delta in (0.02, 0.15):
-        passing = [
-            n for n in range(1, 9) if law.with_parameter("bag_size", n).delta(0.5).upper <= delta
-        ]
-        if passing:
-            assert calibrate(law, "bag_size", 0.5, delta) == passing[0]
-        else:
-            with pytest.raises(PlanError, match="no bag of up to 8 rows has epsilon"):
-                calibrate(law, "bag_size", 0.5, delta)
-        passing = [
-            n
-            for n in range(1, 9)
-            if law.with_parameter("noisy_fraction", fraction_of(n, 8)).delta(0.5).upper <= delta
-        ]
-        if passing:
-            found = calibrate(law, "noisy_fraction", 0.5, delta)
-            assert law.with_parameter("noisy_fraction", found).noisy_rows == passing[0]
-        else:
-            with pytest.raises(PlanError, match="even if every row is noisy"):
-                calibrate(law, "noisy_fraction", 0.5, delta)
+        first = next(
+            n for n in range(1, 99) if law.with_parameter("bag_size", n).delta(0.5).upper <= delta
+        )
+        assert calibrate(law, "bag_size", 0.5, delta) == first

@@ -89,7 +89,7 @@ def test_noisy_labels() -> None:
     assert "rows" in answers["paper"]["reason"]
     sized = account("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 2000, "--bags", 10)
     exact = sized["accountants"]["exact"]
-    law = RandomWeightsProfile(2000, (-1.0, 1.0), 0.1, 1.0, 10**6)
+    law = RandomWeightsProfile(2000, (-1.0, 1.0), 0.1)
     a_priori = exact["a_priori"]
     assert a_priori["conditional"]["delta"] == law.delta(1.0).upper
     assert a_priori["unconditional"]["delta"] < 0.021 * a_priori["conditional"]["delta"]
@@ -101,8 +101,8 @@ def test_noisy_labels() -> None:
     louder = account("sampled-noisy-wtd-lag", *UNIT, "--noise-std", 2)["accountants"]["exact"]
     assert louder["min_bag_size"] < 1000
     hopeless = account("sampled-noisy-wtd-lag", *UNIT, "--epsilon", 0.001)["accountants"]["exact"]
-    assert hopeless["min_bag_size"] is None
-    assert "no bag" in hopeless["reason"]
+    assert hopeless["min_bag_size"] > 10**6
+    assert hopeless["reason"] == "more than the 1,000,000 rows of the table"
 
 
 @pytest.mark.parametrize(

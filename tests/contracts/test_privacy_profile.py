@@ -146,7 +146,7 @@ LIMITS = [
     (BagOfSizeProfile((0.0, 51.0), 64.22), "bag_size", -1),
     (WEIGHTS, "bag_size", -1),
     (WEIGHTS, "noise_std", -1e-6),
-    (RandomWeightsProfile(500, (-1.0, 1.0), 0.5, rows=10**5), "noisy_fraction", -1e-6),
+    (WEIGHTS, "noisy_fraction", -1e-6),
     (GaussianProfile(1.0), "mu", 1e-8),
     (Theorem1(10**9, (0.0, 51.0), 64.22), "bags", 1),
     (Theorem1(10**9, (0.0, 51.0), 64.22, 5), "floor", -1e-6),

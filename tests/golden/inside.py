@@ -268,15 +268,19 @@ def _largest(mu: Any) -> GaussianProfile:
     return GaussianProfile(float(np.max(np.asarray(mu, float))))
 
 
+def _weights(public: tuple[Any, ...]) -> RandomWeightsProfile:
+    return RandomWeightsProfile(*public[:4])
+
+
 def _drawn(public: tuple[Any, ...], chance: float) -> SubsampledProfile:
-    return SubsampledProfile(RandomWeightsProfile(*public), chance)
+    return SubsampledProfile(_weights(public), chance)
 
 
 NOISY: Answers = {
     "delta": lambda public, epsilon, chance=1.0: _drawn(public, chance).delta(epsilon).upper,
     "epsilon": lambda public, delta, chance=1.0: epsilon_at(_drawn(public, chance), delta),
     "max_bags": lambda public, epsilon, delta: most_bags(
-        RandomWeightsProfile(*public), public[4] or 0, public[0], epsilon, delta
+        _weights(public), public[4] or 0, public[0], epsilon, delta
     ),
     "min_noise_std": lambda public, epsilon, delta, chance=1.0: calibrate(
         _drawn(public, chance), "noise_std", epsilon, delta
@@ -284,8 +288,8 @@ NOISY: Answers = {
     "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: calibrate(
         _drawn(public, chance), "noisy_fraction", epsilon, delta
     ),
-    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, rows=None: calibrate(
-        RandomWeightsProfile(1, labels, fraction, std, rows), "bag_size", epsilon, delta
+    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, _=None: calibrate(
+        RandomWeightsProfile(1, labels, fraction, std), "bag_size", epsilon, delta
     ),
     "target_mu": lambda epsilon, delta, chance=1.0: calibrate(
         SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta
@@ -300,7 +304,7 @@ NOISY: Answers = {
         SubsampledProfile(_largest(mu), chance), delta
     ),
 }
-"""`public` is (bag size, label range, noisy fraction, noise deviation, rows)."""
+"""`public` is (bag size, label range, noisy fraction, noise deviation, rows of the table)."""
 
 
 def _theorem2(*given: Any) -> Theorem2:

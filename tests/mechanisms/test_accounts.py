@@ -122,7 +122,7 @@ def test_a_bag_with_a_known_leverage() -> None:
 def test_noisy_bags_before_and_after_the_draw() -> None:
     given = {"noisy_fraction": 1.0, "bag_size": 16}
     narrow = ask(NOISY, **given, label_range=(-1.0, 1.0))["accountants"]["exact"]
-    profile = RandomWeightsProfile(16, (-1.0, 1.0), 1.0, 1.0, 1000)
+    profile = RandomWeightsProfile(16, (-1.0, 1.0), 1.0)
     assert narrow["a_priori"]["conditional"]["delta"] == profile.delta(1.0).upper
     assert narrow["realised"] == {"target_mu": pytest.approx(mu(), rel=1e-9)}
     drawn = ask(NOISY, **given, bags=6, noise_std=9.0)["accountants"]["exact"]["realised"]

@@ -213,9 +213,9 @@ def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) ->
     if passes(guess):
         return guess
     failed, step = guess, 2e-10
-    while not passes(trial := failed * (1.0 + step) + 1e-15):
+    while not passes(trial := min(cap, failed * (1.0 + step) + 1e-15)):
         failed, step = trial, 4.0 * step
-        if failed > cap:
+        if failed == cap:
             return math.inf
     while trial - failed > 1e-9 * trial:
         middle = 0.5 * (failed + trial)

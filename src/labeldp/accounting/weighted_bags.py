@@ -10,8 +10,7 @@ Two laws, both given that the row is in a bag at all (`SubsampledProfile`):
 
 realised   from the weights drawn: `GaussianProfile(max(realised_mu(…)))`: a label is in one bag.
            Weights know nothing of the labels, so a bag may be redrawn until it passes.
-a priori   before any draw: `RandomWeightsProfile`, the mean of δ(ε; μ_i) over weights and bags,
-           for the worse of a row with noise and a row without.
+a priori   before any draw: `RandomWeightsProfile`, the mean of δ(ε; μ_i) over weights and coins.
 
 The mean. A row of weight w among r other noisy rows of its bag has, with c = Δ/s and
 q = w²/Σ of the r other squared weights, independent standard normal all of them,
@@ -35,7 +34,6 @@ a term, all of them positive.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +42,6 @@ from scipy import special
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchRange
-from labeldp.accounting.theorems import exact
 from labeldp.errors import InputError, at_least, ordered, positive
 
 Reals = npt.NDArray[np.float64]
@@ -52,6 +49,7 @@ Reals = npt.NDArray[np.float64]
 MOST_WEIGHTED_BAG_SIZE = 10**9
 _MOST_EPSILON = 1e5  # the integral is slow at large ε
 _MOST_LOG_NOISE = 30.0  # of noise deviation over label width
+_LEAST_LOG_FRACTION = -690.0
 _ROUNDING = 1e-12  # relative, of a sum of 1e9 squares and a root
 _DEVIATIONS, _EXTRA = 14.0, 60  # counts kept on either side of the mode: all but 1e-40
 _SCAN = np.linspace(-120.0, 120.0, 12_001)
@@ -68,17 +66,13 @@ _CHUNK = 2_000_000  # terms in memory at once
 class RandomWeightsProfile(PrivacyProfile):
     """Bags of `bag_size` rows, labels in `label_range`, noise N(0, noise_std²), before any draw.
 
-    noisy_fraction: ρ, the part of the rows whose labels carry noise.
-    rows: n, or None for the limit of many rows. It decides the law of the number of noisy rows in
-    a bag. Known: ⌊ρn⌋ noisy rows, bags without replacement, hypergeometric. None: every row is
-    noisy by its own coin of probability ρ, binomial; also the limit of many rows.
+    noisy_fraction: ρ; every row is noisy by its own coin of this probability.
     """
 
     bag_size: int
     label_range: tuple[float, float]
     noisy_fraction: float
     noise_std: float = 1.0
-    rows: int | None = None
 
     def __post_init__(self) -> None:
         at_least(1, bag_size=self.bag_size)
@@ -86,10 +80,9 @@ class RandomWeightsProfile(PrivacyProfile):
         positive(noise_std=self.noise_std, noisy_fraction=self.noisy_fraction)
         if self.noisy_fraction > 1.0:
             raise InputError(f"`noisy_fraction` must be at most 1, not {self.noisy_fraction}")
-        if self.bag_size > self._largest_bag:
-            most = self.rows or MOST_WEIGHTED_BAG_SIZE
+        if self.bag_size > MOST_WEIGHTED_BAG_SIZE:
             raise InputError(
-                f"`bag_size` {self.bag_size:,} is above the {most:,} rows there may be; ask for "
+                f"`bag_size` {self.bag_size:,} is above {MOST_WEIGHTED_BAG_SIZE:,}; ask for "
                 "smaller bags"
             )
 
@@ -98,37 +91,14 @@ class RandomWeightsProfile(PrivacyProfile):
         """Δ, the most one label can change."""
         return self.label_range[1] - self.label_range[0]
 
-    @property
-    def noisy_rows(self) -> int | None:
-        """Return ⌊ρn⌋; None if n is unknown."""
-        return None if self.rows is None else math.floor(exact(self.noisy_fraction) * self.rows)
-
-    @property
-    def _largest_bag(self) -> int:
-        return min(self.rows or MOST_WEIGHTED_BAG_SIZE, MOST_WEIGHTED_BAG_SIZE)
-
     def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
-        at_least(0.0, epsilon=epsilon)
-        return max(self.kinds(epsilon), key=lambda bounds: bounds.upper)
+        """Return δ of a row without noise: the others are as noisy beside a row with noise.
 
-    def kinds(self, epsilon: float) -> list[Bounds]:
-        """Return δ of a row without noise and of a row with noise, as far as they exist.
-
-        If the other rows are noisy by their own coins, a row without noise is never the better
-        off: the others are the same and its own noise is missing.
+        If every row has noise (ρ = 1) there is no other kind.
         """
-        scale, others = self.width / self.noise_std, self.bag_size - 1
-        if self.rows is None:
-            counts = binomial(others, self.noisy_fraction)
-            return [mean_delta(scale, epsilon, counts, self.noisy_fraction == 1.0)]
-        noisy, population, deltas = self.noisy_rows or 0, self.rows - 1, []
-        if noisy < self.rows:
-            counts = hypergeometric(others, noisy, population)
-            deltas.append(mean_delta(scale, epsilon, counts, False))
-        if noisy > 0:
-            counts = hypergeometric(others, noisy - 1, population)
-            deltas.append(mean_delta(scale, epsilon, counts, True))
-        return deltas
+        at_least(0.0, epsilon=epsilon)
+        counts = binomial(self.bag_size - 1, self.noisy_fraction)
+        return mean_delta(self.width / self.noise_std, epsilon, counts, self.noisy_fraction == 1.0)
 
     def epsilon_search(self, delta: float) -> SearchRange | float:
         low, high = 0.0, 1.0
@@ -139,10 +109,10 @@ class RandomWeightsProfile(PrivacyProfile):
         return SearchRange(low, high, high)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
-        rows, width, budget = self.rows, self.width, f"epsilon {epsilon}, delta {delta}"
+        width, budget = self.width, f"epsilon {epsilon}, delta {delta}"
         if name == "bag_size":
             # δ falls with the number of noisy rows in a bag, so every larger bag passes too
-            cap = self._largest_bag
+            cap = MOST_WEIGHTED_BAG_SIZE
             return SearchRange(
                 1,
                 cap,
@@ -160,14 +130,13 @@ class RandomWeightsProfile(PrivacyProfile):
                 error_message=f"with probability {{least}} a bag of {self.bag_size:,} rows holds "
                 "no noisy row, whatever the noise; make bags larger or more rows noisy",
             )
-        if name != "noisy_fraction" or rows is None:
+        if name != "noisy_fraction":
             return super().parameter_search(name, epsilon, delta)
-        return SearchRange(  # ρ by the number of noisy rows
-            1,
-            rows,
-            2,
-            lambda count: fraction_of(count, rows),
-            integer=True,
+        return SearchRange(
+            _LEAST_LOG_FRACTION,
+            0.0,
+            0.0,
+            math.exp,
             error_message=f"bags of {self.bag_size:,} rows are not private at {budget} even if "
             "every row is noisy; make bags larger or add more noise",
         )
@@ -191,14 +160,6 @@ def realised_mu(
     return np.asarray(mu * (width / noise_std) * (1.0 + _ROUNDING))
 
 
-def fraction_of(count: int, rows: int) -> float:
-    """Return a number ρ with ⌊ρ·rows⌋ = count."""
-    fraction = count / rows
-    while math.floor(exact(fraction) * rows) < count:
-        fraction = math.nextafter(fraction, 2.0)
-    return min(1.0, fraction)
-
-
 @dataclass(frozen=True)
 class CountDistribution:
     """The distribution of the number of other noisy rows in a bag: P(lowest + i) = weights[i].
@@ -217,7 +178,10 @@ def fixed(count: int) -> CountDistribution:
 
 
 def binomial(draws: int, rate: float) -> CountDistribution:
-    """Each of `draws` rows is noisy with probability `rate`, independently."""
+    """Each of `draws` rows is noisy with probability `rate`, independently.
+
+    Probabilities are normalised products of the ratios of neighbours, outwards from the mode.
+    """
     if rate >= 1.0 or draws == 0:
         return fixed(draws)
     odds = math.log(rate) - math.log1p(-rate)
@@ -225,24 +189,21 @@ def binomial(draws: int, rate: float) -> CountDistribution:
     def log_ratio(r: Reals) -> Reals:  # ln P(r+1)/P(r)
         return np.asarray(np.log((draws - r) / (r + 1.0)) + odds)
 
-    spread = math.sqrt(draws * rate * (1.0 - rate))
-    return _unimodal(log_ratio, math.floor((draws + 1) * rate), spread, 0, draws)
-
-
-def hypergeometric(draws: int, noisy: int, population: int) -> CountDistribution:
-    """`draws` of `population` rows without replacement, `noisy` of them noisy."""
-    least, most = max(0, draws + noisy - population), min(draws, noisy)
-    if least == most:
-        return fixed(least)
-
-    def log_ratio(r: Reals) -> Reals:
-        quiet = population - noisy - draws + r + 1.0
-        return np.asarray(np.log((noisy - r) / (r + 1.0)) + np.log((draws - r) / quiet))
-
-    rate = noisy / population
-    spread = math.sqrt(draws * rate * (1.0 - rate))
-    mode = (draws + 1) * (noisy + 1) // (population + 2)
-    return _unimodal(log_ratio, mode, spread, least, most)
+    reach = math.ceil(_DEVIATIONS * math.sqrt(draws * rate * (1.0 - rate))) + _EXTRA
+    mode = min(math.floor((draws + 1) * rate), draws)
+    low, high = max(0, mode - reach), min(draws, mode + reach)
+    logs = log_ratio(np.arange(low, high, dtype=float))
+    above, below = np.cumsum(logs[mode - low :]), -np.cumsum(logs[: mode - low][::-1])
+    weights = np.exp(np.concatenate([below[::-1], [0.0], above]))
+    weights /= weights.sum()
+    lost = 0.0  # the ratios fall, so what is beyond an end is at most a geometric series
+    if low > 0:
+        down = math.exp(-float(log_ratio(np.array([low - 1.0]))[0]))
+        lost += float(weights[0]) * down / (1.0 - down)
+    if high < draws:
+        up = math.exp(float(log_ratio(np.array([float(high)]))[0]))
+        lost += float(weights[-1]) * up / (1.0 - up)
+    return CountDistribution(low, weights, lost)
 
 
 def mean_delta(
@@ -263,26 +224,6 @@ def mean_delta(
         min(1.0, estimate),
         min(1.0, estimate * (1.0 + _MARGIN) + error + counts.lost),
     )
-
-
-def _unimodal(
-    log_ratio: Callable[[Reals], Reals], mode: int, spread: float, least: int, most: int
-) -> CountDistribution:
-    """Return normalised probabilities from ratios of neighbours, outwards from the mode."""
-    mode, reach = min(max(mode, least), most), math.ceil(_DEVIATIONS * spread) + _EXTRA
-    low, high = max(least, mode - reach), min(most, mode + reach)
-    logs = log_ratio(np.arange(low, high, dtype=float))
-    above, below = np.cumsum(logs[mode - low :]), -np.cumsum(logs[: mode - low][::-1])
-    weights = np.exp(np.concatenate([below[::-1], [0.0], above]))
-    weights /= weights.sum()
-    lost = 0.0  # the ratios fall, so what is beyond an end is at most a geometric series
-    if low > least:
-        down = math.exp(-float(log_ratio(np.array([low - 1.0]))[0]))
-        lost += float(weights[0]) * down / (1.0 - down)
-    if high < most:
-        up = math.exp(float(log_ratio(np.array([float(high)]))[0]))
-        lost += float(weights[-1]) * up / (1.0 - up)
-    return CountDistribution(low, weights, lost)
 
 
 @dataclass(frozen=True)

@@ -580,7 +580,7 @@ class SampledNoisyWtdLag(Mechanism):
             )
         std = 1.0 if std is None else std
         theorem = Theorem3(labels, fraction, size or 1, question.bags or 1, std)
-        profile = RandomWeightsProfile(size or 1, labels, fraction, std, question.rows)
+        profile = RandomWeightsProfile(size or 1, labels, fraction, std)
         realised: Document = {"target_mu": largest_mu(*question.budget)}
         exact = bagging.account_bags(question, profile)
         if size is not None:

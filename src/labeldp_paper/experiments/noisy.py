@@ -89,8 +89,7 @@ _WHY = (
     "Unit noise does not hide labels whose range is 51 or 254: where an ε exists at all it is far "
     "beyond use, and with small ρ some bag holds no noisy row at all. The paper's tables measure "
     "utility only. ε = 1 and 4 need noise in proportion to the range; errors above the variance "
-    "of the labels mean that nothing was learnt. A priori ε are of ⌊ρn⌋ noisy rows; "
-    "the simulation tosses a coin for each row, which moves ε by less than a part in 10,000."
+    "of the labels mean that nothing was learnt."
 )
 
 

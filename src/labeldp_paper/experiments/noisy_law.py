@@ -49,7 +49,7 @@ def kinds(grid: Grid, size: int) -> Row:
 def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
     if fraction == 0.0:
         return None
-    law = RandomWeightsProfile(size, grid.label_range, fraction, 1.0, grid.train_rows)
+    law = RandomWeightsProfile(size, grid.label_range, fraction, 1.0)
     epsilon = epsilon_at(law, grid.delta)
     return epsilon if np.isfinite(epsilon) else None
 
@@ -57,7 +57,7 @@ def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
 def _least_noise(grid: Grid, size: int, fraction: float, target: float) -> float | None:
     """In units of labels scaled to [−1, 1]; None if no noise is enough."""
     scaled = (-_SCALED / 2, _SCALED / 2)
-    law = RandomWeightsProfile(size, scaled, fraction, 1.0, grid.train_rows)
+    law = RandomWeightsProfile(size, scaled, fraction, 1.0)
     try:
         return calibrate(law, "noise_std", target, grid.delta)
     except PlanError:

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.mechanisms.forecast import excess_quantile, mean_excess
 from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
@@ -129,12 +127,3 @@ def test_errors_have_the_closed_form_law(tmp_path: Path) -> None:
     assert excess.mean() == pytest.approx(mean_excess(5, 40), rel=0.1)
     inside = (excess > excess_quantile(5, 40, 0.05)) & (excess < excess_quantile(5, 40, 0.95))
     assert inside.mean() == pytest.approx(0.9, abs=0.03)
-
-
-@pytest.mark.parametrize(("size", "part"), [(512, 0.1), (512, 0.5), (256, 1.0)])
-def test_coins_and_a_fixed_number_of_noisy_rows_cost_the_same(size: int, part: float) -> None:
-    """What the note under the noisy tables says."""
-    fixed = RandomWeightsProfile(size, (0.0, 51.0), part, 1.0, 4_194_308)
-    coins = replace(fixed, rows=None)
-    epsilon = epsilon_at(fixed, 1e-8)
-    assert epsilon_at(coins, 1e-8) == pytest.approx(epsilon, rel=1e-4)
