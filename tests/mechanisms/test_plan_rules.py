@@ -246,7 +246,9 @@ def test_what_a_mechanism_does_not_have_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="nonsense"):
         make_request(flag, **budget, nonsense=1)
     assert make_request(every, epsilon=1.0, delta=0.0).delta == 0.0
-    with pytest.raises(InputError, match=r"^mechanism 'none' is unknown; choose auto, shaped-flag, "):
+    with pytest.raises(
+        InputError, match=r"^mechanism 'none' is unknown; choose auto, shaped-flag, "
+    ):
         mechanism_named("none")
 
 
