@@ -81,7 +81,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "does not apply to",
     ),
     "accountant misspelt": (lambda _: planned(accountant="papers"), "'papers' is unknown; choose"),
-    "use misspelt": (lambda _: planned(use="trees"), "`use` must be 'linear' or 'any-model'"),
     "engine by name": (lambda _: planned(engine="spark"), "`engine` must be of type Engine"),
     "no such file": (lambda place: scan(place / "t.csv"), "no such file or directory; check the"),
     "an empty directory": (lambda place: scan(place), "holds no data files"),

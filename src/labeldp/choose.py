@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from labeldp.data.source import Source
-from labeldp.errors import InputError, LabelDPError
+from labeldp.errors import LabelDPError
 from labeldp.mechanisms.base import ENOUGH_KEPT, Mechanism, MechanismPlan
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.design_summary import summarize_design
-from labeldp.mechanisms.options import AUTO, LINEAR, Encoding, make_options, names, set_options
+from labeldp.mechanisms.options import AUTO, Encoding, make_options, names, set_options
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms
 from labeldp.passes.engine import Engine
 from labeldp.spark.engine import engine_for
@@ -29,31 +29,27 @@ Choices = dict[str, Any]
 # ---- one mechanism, or the best
 
 
-def plan_mechanism(
-    name: str, use: str, choices: Choices, source: Source, engine: Engine
-) -> MechanismPlan:
+def plan_mechanism(name: str, choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
     """Plan with the mechanism of this name, or with "auto" the one that adds least error."""
     if name == AUTO:
-        return choose_mechanism(use, choices, source, engine)
+        return choose_mechanism(choices, source, engine)
     mechanism = mechanism_named(name)
-    if use not in mechanism.uses:
-        raise InputError(f"{name} serves {' and '.join(mechanism.uses)}; leave `use` out")
     request = make_request(mechanism, **choices)
     mechanism.check_request(request, source)
     design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
     return mechanism.plan(request, design, source, engine)
 
 
-def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
+def choose_mechanism(choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
     """Return the plan that adds least to a prediction, with a note on what it was chosen from.
 
     An option that only some mechanisms have narrows the choice to those. Mechanisms without a
     closed form are considered only if no other has all options.
     """
-    serving = [mechanism for mechanism in mechanisms() if use in mechanism.uses]
-    fitting = [mechanism for mechanism in serving if has_options(mechanism, choices)]
+    known = mechanisms()
+    fitting = [mechanism for mechanism in known if has_options(mechanism, choices)]
     if not fitting:
-        for mechanism in serving:
+        for mechanism in known:
             make_request(mechanism, **choices)  # raises, and says which option is wrong
     considered = [mechanism for mechanism in fitting if mechanism.closed_form] or fitting
     design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
@@ -86,7 +82,7 @@ def choose_mechanism(use: str, choices: Choices, source: Source, engine: Engine)
             f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
             f"prediction: {', '.join(errors)}"
         )
-    if any(each.closed_form and each not in considered for each in serving):
+    if any(each.closed_form and each not in considered for each in known):
         only = ", ".join(each.name for each in considered)
         notes.append(f"auto looked at {only} only: others lack some of the options given")
     return replace(best, notes=(*notes, *best.notes))
@@ -102,9 +98,7 @@ def has_options(mechanism: Mechanism, choices: Choices) -> bool:
     )
 
 
-def compare(
-    source: Source, engine: Engine | None = None, *, use: str = LINEAR, **choices: Any
-) -> list[dict[str, Any]]:
+def compare(source: Source, engine: Engine | None = None, **choices: Any) -> list[dict[str, Any]]:
     """Return what every mechanism would add to predictions, the best first.
 
     `choices` are keywords of `plan`. A mechanism without a plan has a `reason`; the forecast of
@@ -114,8 +108,6 @@ def compare(
     design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
     scored: list[tuple[float, dict[str, Any]]] = []
     for mechanism in mechanisms():
-        if use not in mechanism.uses:
-            continue
         fields = ("bags", "bag_size", "mean_mse", "excess", "added_ms", "reason")
         row: dict[str, Any] = {"mechanism": mechanism.name, **dict.fromkeys(fields)}
         score = math.inf

@@ -26,7 +26,6 @@ from labeldp.errors import (
     PlanError,
     SpentError,
     describe_value,
-    one_of,
     to_bool,
     to_float,
     to_path,
@@ -44,12 +43,9 @@ from labeldp.mechanisms.options import (
     AUTO,
     DELTA,
     EPSILON,
-    LINEAR,
-    USES,
     AccountantName,
     Encoding,
     MechanismName,
-    Use,
     make_options,
     names,
 )
@@ -397,7 +393,6 @@ def plan(
     label: str | None = None,
     label_range: tuple[float, float] | None = None,
     mechanism: MechanismName | str = AUTO,
-    use: Use = LINEAR,
     accountant: AccountantName | str = "exact",
     force: bool = False,
     engine: Engine | None = None,
@@ -447,8 +442,6 @@ def plan(
         (low, high), public, likewise.
     mechanism
         by name; "auto" is the one that adds least error to predictions.
-    use
-        what the release is for, "linear" or "any-model".
     accountant
         "exact", "exact-worst-case" (features unknown) or "paper".
     force
@@ -524,7 +517,6 @@ def plan(
     choices["epsilon"] = to_float("epsilon", epsilon)
     choices["delta"] = to_float("delta", delta)
     choices["accountant"] = to_str("accountant", accountant)
-    one_of("use", use, USES)
     mechanism, force = to_str("mechanism", mechanism), to_bool("force", force)
     if label is not None:
         to_str("label", label)
@@ -542,7 +534,7 @@ def plan(
     engine = engine or engine_for(source)
 
     def plan_basis(basis: str) -> MechanismPlan:
-        return plan_mechanism(mechanism, use, choices | {"basis": basis}, source, engine)
+        return plan_mechanism(mechanism, choices | {"basis": basis}, source, engine)
 
     if basis == AUTO:
         choices["basis"], draft = choose_basis(plan_basis)

@@ -184,7 +184,6 @@ def test_an_option_of_some_mechanisms_is_enough_to_choose_them(data: Path) -> No
         (("--mechanism", "wtd-flag", "--bag-size", 5), "--bag-size does not apply to wtd-flag"),
         (("--mechanism", "wtd-flag", "--bag-seed", 0), "--bag-seed does not apply to wtd-flag"),
         (("--bag-seed", 0, "--shape-ridge", 0.1), "does not apply to"),
-        (("--use", "trees"), "--use must be 'linear' or 'any-model'"),
         (("--mechanism", "sampled-wtd-flag", "--noise-std", 2), "--noise-std does not apply"),
         (("--mechanism", "sampled-noisy-wtd-lag", "--floor", "added"), "--floor does not apply"),
         (("--mechanism", "laplace"), "unknown"),

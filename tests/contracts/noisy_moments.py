@@ -65,7 +65,6 @@ def label_stds(claim: MomentsClaim, scales: np.ndarray) -> np.ndarray:
 
 class NoisyMoments(Mechanism):
     name = NAME
-    title = "X'y with Gaussian noise, beside X'X"
     Options = MomentsOptions
     sections: ClassVar = {"moments": SECTION}
 

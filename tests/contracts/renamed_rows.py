@@ -49,11 +49,9 @@ class VeiledRows(Mechanism):
     """It asks noisy-rows for everything."""
 
     name = NAME
-    title = "noisy-rows by another name"
     Options = OURS.Options
     covers_persons = OURS.covers_persons
     allows_pure = OURS.allows_pure
-    uses = OURS.uses
     sections: ClassVar = {SECTION: OURS.sections["row_noise"]}
 
     def plan(self, request: Any, design: Any, source: Source, engine: Engine) -> MechanismPlan:

@@ -153,10 +153,3 @@ def test_options_of_some_mechanisms_narrow_the_choice() -> None:
         plan(source(400), shape_ridge=0.1, bag_size=10, **BUDGET)
     with pytest.raises(InputError, match="no argument `bagz`; did you mean `bags`"):
         plan(source(400), bagz=3, **BUDGET)
-
-
-def test_what_a_release_is_for() -> None:
-    with pytest.raises(InputError, match="`use` must be 'linear' or 'any-model'"):
-        plan(source(400), use="trees", **BUDGET)
-    with pytest.raises(InputError, match="leave `use` out"):
-        plan(source(400), mechanism=FLAG, use="any-model", **BUDGET)

@@ -257,7 +257,6 @@ mechanism_options = together(
         "(default): the one that adds least error.",
     ),
     together(
-        option("--use", metavar="NAME", help="Purpose: linear (default) or any-model."),
         option("--accountant", metavar="NAME", help="exact (default), exact-worst-case or paper."),
         option("--residual-guess", type=float, help="Residual mean square, for the forecast only."),
         settings_option,

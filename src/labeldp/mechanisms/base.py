@@ -31,7 +31,7 @@ from labeldp.mechanisms.checks import other_table
 from labeldp.mechanisms.description import Description, Document, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import Forecast, explained_ms
-from labeldp.mechanisms.options import LINEAR, AccountQuestion, PlanRequest
+from labeldp.mechanisms.options import AccountQuestion, PlanRequest
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Claim, FloorOutcome, randomness_fields
 from labeldp.release.label_model import LabelModel
@@ -249,8 +249,6 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     """As on the command line."""
-    title: ClassVar[str]
-    """One line."""
     Options: ClassVar[type[Any]]
     """A frozen dataclass of options, which checks them; see `options.py`."""
     accountants: ClassVar[tuple[str, ...]] = ("exact",)
@@ -261,8 +259,6 @@ class Mechanism(ABC):
     """Whether δ = 0 can be asked for."""
     closed_form: ClassVar[bool] = False
     """Whether the forecast is the exact law of the fit's error, so that `auto` may rely on it."""
-    uses: ClassVar[tuple[str, ...]] = (LINEAR,)
-    """What releases are for: linear models, or any model."""
     sections: ClassVar[Mapping[str, Document]] = {}
     """JSON schemas of the certificate's sections that are this mechanism's own."""
     table_names: ClassVar[tuple[str, ...]] = ()

@@ -36,9 +36,7 @@ from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim
 from labeldp.mechanisms.options import (
-    ANY_MODEL,
     GAUSSIAN,
-    LINEAR,
     AccountQuestion,
     NoisyRowsOptions,
     PlanRequest,
@@ -198,12 +196,10 @@ class NoisyRows(Mechanism):
     """
 
     name = "noisy-rows"
-    title = "every row's label with Laplace or Gaussian noise, for any learner"
     Options = NoisyRowsOptions
     covers_persons = True
     allows_pure = True
     closed_form = True
-    uses = (LINEAR, ANY_MODEL)
     sections: ClassVar = {"row_noise": read_schema("row_noise")}
     account_fields = ("features", "person_rows")
 

@@ -35,11 +35,6 @@ AUTO = "auto"
 """In place of a mechanism: the one that adds least error."""
 EPSILON, DELTA = 1.0, 1e-6
 """The default budget."""
-Use = Literal["linear", "any-model"]
-LINEAR: Use = "linear"
-ANY_MODEL: Use = "any-model"
-USES: tuple[Use, Use] = (LINEAR, ANY_MODEL)
-"""What a release may be used for."""
 MechanismName = Literal[
     "auto", "wtd-flag", "shaped-flag", "noisy-rows", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
 ]

@@ -305,7 +305,6 @@ class SampledNoisyWtdLag(Mechanism):
     """
 
     name = "sampled-noisy-wtd-lag"
-    title = "noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)"
     Options = SampledNoisyWtdLagOptions
     accountants = ("paper", "exact-worst-case", "exact")
     why_single_rows = "a person's rows may stand in several bags, whose costs add up"

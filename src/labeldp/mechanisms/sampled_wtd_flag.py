@@ -318,7 +318,6 @@ class SampledWtdFlag(Mechanism):
     """
 
     name = "sampled-wtd-flag"
-    title = "one sum of each of m random bags, with secret Gaussian weights (Algorithm 2)"
     Options = SampledWtdFlagOptions
     accountants = ("paper", "exact-worst-case", "exact")
     why_single_rows = "a person's rows may stand in several bags, whose costs add up"

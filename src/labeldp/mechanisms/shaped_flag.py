@@ -287,7 +287,6 @@ class ShapedFlag(Mechanism):
     """
 
     name = "shaped-flag"
-    title = "d sums of all rows with chosen public weights, and noise"
     Options = ShapedFlagOptions
     covers_persons = True
     allows_pure = True

@@ -220,7 +220,6 @@ class WtdFlag(Mechanism):
     """
 
     name = "wtd-flag"
-    title = "m sums of all rows with secret Gaussian weights (Algorithm 1)"
     Options = FloorOptions
     accountants = ("paper", "exact-worst-case", "exact")
     covers_persons = True
