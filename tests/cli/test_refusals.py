@@ -98,7 +98,7 @@ MISTAKES = [
     ("plan {place}/none.csv {label}", "no such file or directory; check"),
     ("plan {data}x {label}", "did you mean"),
     ("plan {place} {label}", "holds no data files"),
-    ("plan {place}/*.csv {label}", "matches no files"),
+    ("plan {place}/*.csv {label}", "holds no data files"),
     ("plan {notes} {label}", "unknown format"),
     ("plan {empty} {label}", "is empty"),
     ("plan {header} {label}", "have no rows"),

@@ -40,7 +40,7 @@ def arrow_file(data: pa.Table, path: Path) -> None:
 
 def test_paths_that_mean_no_table(tmp_path: Path) -> None:
     refused("no such file", lambda: scan(tmp_path / "nowhere" / "x.csv"))
-    refused("matches no files", lambda: scan(str(tmp_path / "*.parquet")))
+    refused("holds no data files", lambda: scan(str(tmp_path / "*.parquet")))
     refused("only local files", lambda: scan("s3://bucket/t.parquet"))
     (tmp_path / "_hidden.parquet").write_text("")
     refused("holds no data files", lambda: scan(tmp_path))

@@ -45,24 +45,24 @@ def find_files(path: str | Path) -> tuple[tuple[Path, ...], str]:
         raise DataError(f"{path}: only local files are read; download it first")
     place = Path(path).expanduser()
     _check_usable(place)
-    if place.is_dir():
-        entries = sorted(entry for entry in place.iterdir() if not _is_hidden(entry))
-        if any(entry.is_dir() for entry in entries):
-            # Leaving a part of the rows out without a word would be worse than asking.
-            raise DataError(
-                f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'"
-            )
-        endings = tuple(end for end in (*FORMATS, *_UNFINISHED) if end not in _BY_NAME_ONLY)
-        files = [entry for entry in entries if entry.name.lower().endswith(endings)]
+    is_folder = place.is_dir()
+    if is_folder or (glob.has_magic(str(place)) and not place.exists()):
+        pattern = f"{glob.escape(str(place))}/*" if is_folder else str(place)
+        found = map(Path, sorted(glob.glob(pattern, recursive=True)))
+        entries = [each for each in found if not each.name.startswith((".", "_"))]
+        files = [each for each in entries if not each.is_dir()]
+        if is_folder:
+            if len(files) < len(entries):
+                # Leaving a part of the rows out without a word would be worse than asking.
+                raise DataError(
+                    f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'"
+                )
+            endings = tuple(end for end in (*FORMATS, *_UNFINISHED) if end not in _BY_NAME_ONLY)
+            files = [each for each in files if each.name.lower().endswith(endings)]
         if not files:
             raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")
     elif place.exists():
         files = [place]
-    elif glob.has_magic(str(place)):
-        matches = map(Path, sorted(glob.glob(str(place), recursive=True)))
-        files = [each for each in matches if each.is_file() and not _is_hidden(each)]
-        if not files:
-            raise DataError(f"{place} matches no files; check the pattern")
     else:
         names = [each.name for each in place.parent.iterdir()] if place.parent.is_dir() else []
         close = difflib.get_close_matches(place.name, names, n=1)
@@ -89,10 +89,6 @@ def _check_usable(path: Path) -> None:
     reason = path_problem(path)
     if reason is not None:
         raise DataError(f"{path}: {reason}")
-
-
-def _is_hidden(path: Path) -> bool:
-    return path.name.startswith((".", "_"))
 
 
 def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
