@@ -90,15 +90,12 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool
             f"column {field.name!r} has type {type_}, which is neither a number nor a "
             f"category; drop it, or turn it into plain columns first"
         )
-    kind: ColumnKind = "categorical"
-    if pa.types.is_integer(type_) and not (numeric or categorical):
+    declared = numeric or categorical
+    quantity = is_number_type(type_) or is_moment(type_) or is_clock(type_) or type_ == pa.null()
+    kind: ColumnKind = "numeric" if numeric or (quantity and not declared) else "categorical"
+    if pa.types.is_integer(type_) and not declared:
         kind = "integer"
-    elif not categorical:
-        quantity = (
-            is_number_type(type_) or is_moment(type_) or is_clock(type_) or type_ == pa.null()
-        )
-        kind = "numeric" if numeric or quantity else "categorical"
-    return Column(field.name, kind, str(type_), numeric or categorical, wanted)
+    return Column(field.name, kind, str(type_), declared, wanted)
 
 
 def check_breadth(columns: int) -> None:
