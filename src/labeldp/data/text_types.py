@@ -49,6 +49,7 @@ _CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
 _UNIT = r"[A-Za-z\x{80}-\x{10FFFF}][A-Za-z/.,\x{80}-\x{10FFFF}]{1,11}"
 _MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)"
 _SPACES = " \u00a0\u2009\u202f"
+_GAP = f"[{_SPACES}]?"
 _GROUPED = rf"[1-9]\d{{0,2}}(?:(?:,\d{{3}})+|(?:[{_SPACES}]\d{{3}})+|(?:['’]\d{{3}})+)"
 _GROUPED_IN_INDIA = r"[1-9]\d?(?:,\d\d)+,\d{3}"
 
@@ -57,8 +58,8 @@ def _number_pattern(grouped: str) -> str:
     """Numbers with groups of digits, currency or unit, footnote marks, and brackets for minus."""
     body = rf"(?:(?:{grouped}|\d+)(?:\.\d*)?|\.\d+)"
     return (
-        rf"^\(?[-+−]?\s?(?:{_CURRENCY})?\s?[-−]?{body}\s?(?:%|{_CURRENCY}|{_UNIT})?"
-        rf"\s?(?:{_MARK})?-?\)?$"
+        rf"^\(?[-+−]?{_GAP}(?:{_CURRENCY})?{_GAP}[-−]?{body}{_GAP}(?:%|{_CURRENCY}|{_UNIT})?"
+        rf"{_GAP}(?:{_MARK})?-?\)?$"
     )
 
 
