@@ -295,6 +295,20 @@ def test_excel(tmp_path: Path) -> None:
     assert scan(path, label="sales", skip_footer=0).total_rows == 61
 
 
+def test_numbers_of_a_sheet_are_what_they_are_beside_decimal_commas(tmp_path: Path) -> None:
+    """A number of three decimals is no thousand; a name, a cell and a code may have line ends."""
+    rows: list[list[Any]] = [[1 + k / 1000, f"{k},5", "two\nlines", k] for k in range(1, 30)]
+    path = workbook(tmp_path / "t.xlsx", ("A", [["net", "price", "a\nremark", "sales"], *rows]))
+    source = scan(path, label="sales", label_range=(0, 30), na=["net=1.007"])
+    (batch, labels) = next(source.labelled_batches())
+    assert batch.schema.names == ["net", "price", "a remark"]
+    expected = [None if k == 7 else 1 + k / 1000 for k in range(1, 30)]
+    assert batch.column(0).to_pylist() == expected
+    assert batch.column(1).to_pylist() == [k + 0.5 for k in range(1, 30)]
+    assert batch.column(2)[0].as_py() == "two\nlines"
+    assert labels.tolist() == [*range(1, 30)]
+
+
 @pytest.mark.parametrize("label", [None, 3, "x"])
 def test_rows_of_a_sheet_are_told_by_their_features(label: Any, tmp_path: Path) -> None:
     rows: list[list[Any]] = [[k % 7, f"{k},5", k % 10] for k in range(30)]

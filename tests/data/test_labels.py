@@ -365,6 +365,7 @@ WRONG = {
     "a date": datetime.datetime(2031, 5, 17),
     "a time": datetime.time(17, 31),
     "a text": "seventeen",
+    "two lines": "1\n17",
     "2**63": 2**63,
     "-2**63 - 1": -(2**63) - 1,
     "10**400": 10**400,
@@ -392,7 +393,14 @@ def test_a_wrong_label_stops_the_release_and_not_the_plan(
             found.release(data, label="y")
         assert "17" not in str(refusal.value)
         assert "seventeen" not in str(refusal.value)
-        if wrong in ("a date", "a time", "a text", "bytes", "a list"):  # and never missing
+        if wrong in (
+            "a date",
+            "a time",
+            "a text",
+            "two lines",
+            "bytes",
+            "a list",
+        ):  # and never missing
             assert "holds text that is not a number" in str(refusal.value)
 
 

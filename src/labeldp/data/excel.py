@@ -75,7 +75,7 @@ def _sheet_text(
         body = [row for row in body if any(map(_text, (*row[:place], *row[place + 1 :])))]
         labels = label_texts(row[place] if place < len(row) else None for row in body).to_pylist()
         cells = [
-            [*map(_text, row[:place]), _name(value), *map(_text, row[place + 1 :])]
+            [*map(_text, row[:place]), value or "", *map(_text, row[place + 1 :])]
             for row, value in zip(body, labels, strict=True)
         ]
     else:
@@ -90,7 +90,7 @@ def _sheet_text(
 
 
 def _name(value: Any) -> str:
-    """Return a name, or a label, in one line: a line end in a label would end its row."""
+    """Return a name in one line."""
     return "" if value is None else re.sub(r"[\r\n]+", " ", str(value))
 
 

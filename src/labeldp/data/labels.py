@@ -122,7 +122,8 @@ def label_texts(values: Iterable[Any]) -> pa.Array:
     texts: list[str | None] = []
     for value in values:
         if isinstance(value, str | bool):
-            texts.append(str(value))
+            lines = str(value).strip().splitlines()  # one, because a line end may end a row
+            texts.append(_NO_NUMBER if len(lines) > 1 else "".join(lines))
         elif value is None or type(value).__name__ in ("NAType", "NaTType"):
             texts.append(None)
         elif isinstance(value, Integral):

@@ -46,7 +46,7 @@ class Source:
     """A table with public features and, if a label column is named, private labels.
 
     Every field that is printed is public. The data themselves stay behind `reader`; labels
-    leave it only through `labelled_batches`. Each call reads the data afresh.
+    leave it only through `numbered_batches`. Each call reads the data afresh.
     """
 
     columns: tuple[Column, ...]
