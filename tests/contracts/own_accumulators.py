@@ -121,7 +121,7 @@ class Spread:
 
     @property
     def requirements(self) -> PassRequirements:
-        return PassRequirements(self._features.columns, row_numbers=True)
+        return PassRequirements(self._features.columns)
 
     def new(self) -> Spread:
         return Spread(self._features, self._every)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import DataError, InputError, Ledger, LocalEngine, SparkEngine, scan, verify
+from labeldp import DataError, Ledger, LocalEngine, SparkEngine, scan, verify
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
@@ -355,14 +355,8 @@ def test_wrong_labels_are_refused_by_every_accumulator(either: Home) -> None:
         LOCAL.run_pass("my own", here, LabelledLevels(features, "town"))
 
 
-def test_rows_have_numbers_where_they_are_read_here(either: Home) -> None:
-    source = either.scan(MIXED)
-    spread = Spread(FEATURES, 700)
-    if either.engine == LocalEngine(threads=2):
-        assert either.engine.run_pass("my own", source, spread) == [700, 1400]
-        return
-    with pytest.raises(InputError, match="rows on Spark have no numbers"):
-        either.engine.run_pass("my own", source, spread)
+def test_rows_have_numbers_where_they_are_read_here() -> None:
+    assert LOCAL.run_pass("my own", SOURCE, Spread(FEATURES, 700)) == [700, 1400]
 
 
 def test_a_debit_on_every_engine(either: Home, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -614,8 +615,8 @@ def units(lengths: list[float], slack: float = 0.0, number: float = 1.0) -> Any:
     """What rows of these lengths count, and whether one was too long; numbers reach 1."""
     made: Any = object.__new__(PersonScan)
     made._features = SimpleNamespace(rows=10, reach=np.array([1.0]))
-    made._too_long, made._slack = False, slack
-    made._form = lambda *_: np.square(lengths)
+    made._too_long = False
+    made._form = Mock(return_value=np.square(lengths), rounding_error=lambda _reach: slack)
     batch: Any = SimpleNamespace(numbers=np.array([[0.5], [number]]))
     return made._units(batch), made._too_long
 

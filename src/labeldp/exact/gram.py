@@ -128,8 +128,6 @@ class GramAccumulator:
         self._products: NDArray[np.object_] = np.zeros((numbers, numbers), dtype=object)
 
     def add(self, batch: Encoded, *_: object) -> None:
-        if not batch.rows:
-            return
         if not self._rows:
             self._allocate()
         codes = batch.codes

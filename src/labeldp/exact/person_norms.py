@@ -67,11 +67,6 @@ class PersonScan:
     def _form(self) -> QuadraticForm | None:
         return None if self._weights is None else self._weights.squared_norms(self._features)
 
-    @cached_property
-    def _slack(self) -> float:
-        """Bound on the error of a value, of rows within the fitted ends of their columns."""
-        return 0.0 if self._form is None else self._form.rounding_error(self._features.reach)
-
     @property
     def _bits(self) -> int:
         return min(_UNIT_BITS, 61 - self._features.rows.bit_length())
@@ -90,7 +85,7 @@ class PersonScan:
     def new(self) -> PersonScan:
         """Return an empty one with the same form: another machine might round M differently."""
         fresh = copy(self)
-        fresh._form, fresh._slack = self._form, self._slack
+        fresh._form = self._form
         fresh._reset()
         return fresh
 
@@ -106,8 +101,9 @@ class PersonScan:
         if self._form is None:
             return 0
         reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
-        # The bound on the error is added to the square, 2**-50 covers the root and its product.
-        squares = self._form(batch) + self._slack
+        # A bound on the error of rows within the fitted ends of their columns is added to the
+        # square; 2**-50 covers the root and its product.
+        squares = self._form(batch) + self._form.rounding_error(self._features.reach)
         lengths = np.sqrt(np.maximum(squares, 0.0)) * (1 + 2.0**-50)
         # Rows beyond the fitted ends, or of a norm of 2 or more, void the bounds above; L of a
         # plan is below 1, so a long row is a violation anyway.

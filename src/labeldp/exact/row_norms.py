@@ -239,8 +239,7 @@ class RowNormScan:
         spare: int = 0,
         floor: float = 0.0,
     ) -> None:
-        self._every, self._features = features, features.keep(weights.kept)
-        self._weights = weights
+        self._features, self._weights = features.keep(weights.kept), weights
         self._keep, self._spare, self._floor = keep, spare, floor
         self._reset()
 
@@ -252,11 +251,11 @@ class RowNormScan:
 
     @cached_property
     def _form(self) -> QuadraticForm:
-        return self._weights.squared_norms(self._every)
+        return self._weights.squared_norms(self._features)
 
     @property
     def requirements(self) -> PassRequirements:
-        every = replace(self._every, kept=None)
+        every = replace(self._features, kept=None)
         maximum = (RowNormScan, every, *self._weights.cache_key())
         # A scan that keeps rows also answers who asks for the maximum alone.
         own = ((maximum, self._keep, self._spare, self._floor),) if self._keep else ()
@@ -270,8 +269,6 @@ class RowNormScan:
         return fresh
 
     def add(self, batch: Encoded, *_: object) -> None:
-        if not batch.rows:
-            return
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
         error = self._form.rounding_error(self._reach)
         rough = len(self._reach) >= MANY_NUMBERS

@@ -299,7 +299,7 @@ class ChosenRows:
     @property
     def requirements(self) -> PassRequirements:
         columns = self._features.columns
-        return PassRequirements(columns, labels=self._labelled, row_numbers=True)
+        return PassRequirements(columns, labels=self._labelled)
 
     def new(self) -> ChosenRows:
         """Return another that writes to the same arrays: no two see the same row."""

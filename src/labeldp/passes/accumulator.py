@@ -38,9 +38,7 @@ class PassRequirements:
     Of every engine:
     columns:     raw columns that every row has, perhaps beside others;
     features:    rows come encoded by this map; None: as they came;
-    labels:      labels come along, and wrong ones are refused after the last row;
-    row_numbers: rows come with their numbers in the table, to accumulators of one process, which
-                 may write to one array.
+    labels:      labels come along, and wrong ones are refused after the last row.
 
     For the local engine, its threads and its memory:
     state_bytes: bytes that one accumulator takes, where they are many;
@@ -56,7 +54,6 @@ class PassRequirements:
     columns: tuple[str, ...]
     features: FeatureMap | None = None
     labels: bool = False
-    row_numbers: bool = False
     state_bytes: int = 0
     cache_keys: tuple[object, ...] = ()
     row_check: tuple[Accumulator[Any], Callable[[Any], bool]] | None = None
@@ -77,7 +74,10 @@ class Accumulator(Protocol[Result]):
         """Return an empty one. What must be computed once, before the pass, is computed here."""
 
     def add(self, rows: Any, labels: Any, first: int, /) -> None:
-        """Take in rows in the required form, labels or None, and the first row's number."""
+        """Take in rows in the required form, labels or None, and the first row's number.
+
+        It is that in the table, or on Spark that in a partition.
+        """
 
     def state(self) -> Any:
         """Return what its rows added up to, in plain values that may go to another machine."""
@@ -113,7 +113,6 @@ def combine(requirements: Sequence[PassRequirements]) -> PassRequirements:
         first.columns,
         first.features,
         labels=any(each.labels for each in requirements),
-        row_numbers=any(each.row_numbers for each in requirements),
         state_bytes=sum(each.state_bytes for each in requirements),
     )
 

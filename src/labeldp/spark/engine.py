@@ -46,10 +46,6 @@ class SparkEngine:
         checks = [each.row_check for each in required if each.row_check is not None]
         required += [row_check.requirements for row_check, _ in checks]
         requirements = combine(required)
-        if requirements.row_numbers:
-            raise InputError(
-                "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"
-            )
         label_check = source.label_check() if requirements.labels else None
         totals = [each.new() for each in (*(row_check for row_check, _ in checks), *accumulators)]
         with self.progress(task, None):
