@@ -191,7 +191,7 @@ class History:
         known = {number: match.reason for number, match in (matches or {}).items()}
         known |= {each.number: "the same name" for each in self.debits if each.dataset == dataset}
         own, others, reasons = list[Entry](), list[list[Entry]](), dict[int, str]()
-        for table in self._tables():
+        for table in self._tables:
             first = next((debit.number for debit in table if debit.number in known), None)
             if first is None:
                 others.append(table)
@@ -214,8 +214,12 @@ class History:
             caps[name] = Cap(document["epsilon"], document["delta"])
         return Account(dataset, caps, tables, reasons)
 
-    def _tables(self, *, by_name: bool = True) -> list[list[Entry]]:
-        """Return the debits of each table: of one name, or matched to each other."""
+    @cached_property
+    def _tables(self) -> list[list[Entry]]:
+        """The debits of each table: of one name, or matched to each other."""
+        return self._join(by_name=True)
+
+    def _join(self, *, by_name: bool) -> list[list[Entry]]:
         tables = list[list[Entry]]()
         for debit in self.debits:
             linked = {number for number, _ in debit.document.get("table", {}).get("same_as", ())}
@@ -270,7 +274,7 @@ class History:
         Debits of the first version have `digest_v1`.
         """
         sure = {number for number, match in matches.items() if match.sure}
-        tables = self._tables(by_name=False)
+        tables = self._join(by_name=False)
         same = [each for table in tables if sure & {e.number for e in table} for each in table]
         for debit in _in_order(same):
             digest = persons.digest if "table" in debit.document else digest_v1
