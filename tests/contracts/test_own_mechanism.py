@@ -86,7 +86,7 @@ def test_it_releases_and_verifies(made: Plan, tmp_path: Path) -> None:
     assert verify(tmp_path / "r").problems == ()
     assert verify(tmp_path / "r", table(ROWS)).problems == ()
     assert not verify(tmp_path / "r", table(ROWS, seed=1)).valid
-    jsonschema.validate(release.certificate, certificate_schema())
+    jsonschema.validate(release.certificate, certificate_schema(NAME))
 
 
 def test_what_is_published_is_the_normal_equations(made: Plan) -> None:

@@ -86,30 +86,20 @@ def read_claim(document: Document) -> Claim:
     return mechanism.claim_from_json(document)
 
 
-def certificate_schema() -> Document:
-    """Return the JSON schema of certificates of all known mechanisms.
+def certificate_schema(name: str) -> Document:
+    """Return the JSON schema of certificates of a mechanism.
 
-    `floor`, `draw` and `noise` stand in every certificate, null where a mechanism has none; other
-    sections stand in those of their mechanism.
+    `floor`, `draw` and `noise` stand in every certificate, null where the mechanism has none.
     """
-    schema = read_schema("certificate")
-    properties, accountants = schema["properties"], dict[str, None]()
-    digests = properties["digests"]["properties"]
-    for mechanism in mechanisms():
-        properties |= mechanism.sections
-        accountants |= dict.fromkeys(mechanism.accountants)
-        for name in mechanism.table_names:
-            digests.setdefault(
-                name,
-                {
-                    "type": "string",
-                    "pattern": "^[0-9a-f]{64}$",
-                    "description": f"SHA-256 of the contents of {name}.parquet, if there is one.",
-                },
-            )
-    properties["mechanism"]["enum"] = list(mechanism_names())
-    properties["accountant"]["properties"]["name"]["enum"] = list(accountants)
-    return schema
+    schema, mechanism = read_schema("certificate"), mechanism_named(name)
+    properties = schema["properties"] | mechanism.sections
+    properties["mechanism"]["enum"] = [name]
+    properties["accountant"]["properties"]["name"]["enum"] = list(mechanism.accountants)
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}  # of a table, if there is one
+    tables = dict.fromkeys(mechanism.table_names, digest)
+    properties["digests"]["properties"] = tables | properties["digests"]["properties"]
+    required = dict.fromkeys([*schema["required"], *mechanism.sections])
+    return schema | {"properties": properties, "required": list(required)}
 
 
 def make_request(

@@ -31,7 +31,7 @@ from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.io_util import check_regular_file, json_digest, path_problem, read_json
-from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanisms
+from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanism_names
 from labeldp.release.certificate import read_about, seal
 from labeldp.release.label_model import LabelModel, SketchedLabels
 from labeldp.release.pending import (
@@ -355,7 +355,7 @@ def table_rows(release: Release, data: Any) -> Source | None:
 
 
 def form_problems(folder: Path, release: Release) -> list[str]:
-    """Return why these files do not have the form of a release; no value of a table is read.
+    """Return why these files do not have the form of a release, whatever their contents.
 
     Each group of checks relies on those before it, so the first group with problems ends it.
     """
@@ -369,7 +369,7 @@ def form_problems(folder: Path, release: Release) -> list[str]:
 def content_problems(folder: Path, release: Release) -> list[str]:
     """Return where contents of files that have the form of a release contradict each other."""
     certificate = release.certificate
-    problems = [*_certificate_problems(certificate), *_digest_problems(folder, release)]
+    problems = list(_digest_problems(folder, release))
     envelope = Envelope.of(folder)
     if envelope is not None and envelope.payload != statement(folder, certificate):
         problems.append(
@@ -397,11 +397,7 @@ def _column_problems(folder: Path, release: Release) -> Iterator[str]:
         if name not in tables:
             yield f"{file_name(name)} is missing: the certificate says nothing of it"
             continue
-        try:
-            expected = mechanism.table_schemas(release)[name]
-        except (KeyError, TypeError, ValueError) as problem:
-            yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
-            continue
+        expected = mechanism.table_schemas(release)[name]
         if not tables[name].schema.equals(expected):
             columns = ", ".join(
                 f"{each.name} ({each.type}{'' if each.nullable else ', never missing'})"
@@ -421,6 +417,9 @@ def _column_problems(folder: Path, release: Release) -> Iterator[str]:
 def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
     """Check numbers of rows and columns, and how files were written."""
     certificate, features = release.certificate, release.features
+    labels = certificate["labels"]
+    if labels["missing"] == "refused" and {"na", "rows_left_out"} & labels.keys():
+        yield "certificate.labels: no row was left out, yet it says which ones"
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
         yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"
@@ -444,24 +443,11 @@ def _refusal(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
         yield str(problem)
 
 
-def _certificate_problems(certificate: dict[str, Any]) -> Iterator[str]:
-    """Check the seal, and that sections belong to the mechanism."""
-    if seal(certificate)["seal"] != certificate["seal"]:
-        yield "certificate: a field was altered (its seal does not match)"
-    labels = certificate["labels"]
-    if labels["missing"] == "refused" and {"na", "rows_left_out"} & labels.keys():
-        yield "certificate.labels: no row was left out, yet it says which ones"
-    mechanism = mechanism_named(certificate["mechanism"])
-    if (accountant := certificate["accountant"]["name"]) not in mechanism.accountants:
-        yield f"certificate: {mechanism.name} has no accountant {accountant!r}"
-    for name in sorted({name for each in mechanisms() for name in each.sections}):
-        if name not in mechanism.sections and certificate.get(name) is not None:
-            yield f"certificate.{name} is not a section of {certificate['mechanism']}"
-
-
 def _digest_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check the digests of the feature map and of every table, and the texts of JSON files."""
+    """Check the seal, the digests of features and tables, and the texts of JSON files."""
     digests = release.certificate["digests"]
+    if seal(release.certificate)["seal"] != release.certificate["seal"]:
+        yield "certificate: a field was altered (its seal does not match)"
     if json_digest(release.features.to_json()) != digests["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
     texts = {
@@ -502,12 +488,14 @@ def schema_problems(certificate: Any) -> list[str]:
     def is_integer(_: Any, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
 
+    if (name := certificate.get("mechanism")) not in mechanism_names():
+        return [f"certificate.mechanism is not one of {', '.join(mechanism_names())}"]
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer)
     strict = extend(Draft202012Validator, {"pattern": whole_match}, type_checker=types)
     problems = [
         # A forged value may be long, and stands in the message.
         f"certificate{error.json_path.removeprefix('$')}: {error.message[:_MOST_LETTERS]}"
-        for error in strict(certificate_schema()).iter_errors(certificate)
+        for error in strict(certificate_schema(name)).iter_errors(certificate)
     ]
     if problems:
         return problems
