@@ -192,30 +192,26 @@ def _mend(name: str, values: pa.ChunkedArray) -> str | None:
 
 
 def find_persons(table: pa.Table, kinds: Mapping[str, str]) -> list[Facts]:
-    """Return columns of ids that repeat, those first that name a person.
+    """Return columns named like ids that repeat, those first that name a person.
 
-    An id with many rows that does not name a person is rather a shop's or a ward's. The first that
-    is named like an id is `advised`: the command protects all rows of one together.
+    An id with many rows that does not name a person is rather a shop's or a ward's. The first is
+    `advised`: the command protects all rows of one together.
     """
-    persons = []
+    persons = list[Facts]()
     for name in table.column_names:
         kind, hints = kinds[name], name_hints(name)
-        named, person = "like an id" in hints, "person" in hints
-        if kind in ("date", "time", "constant") or not (named or kind == "id"):
+        if "like an id" not in hints or kind in ("date", "time", "constant"):
             continue
         if kind == "number" and not pa.types.is_integer(table[name].type):
             continue
         counts = table[name].drop_null().value_counts().field("counts").to_numpy()
-        mean = float(counts.mean()) if len(counts) else 0.0
+        mean, person = float(counts.mean()) if len(counts) else 0.0, "person" in hints
         fewest = _MANY_IDS if person or kind != "number" else _MANY_NUMBERS
-        if len(counts) <= fewest or mean < _REPEATED or (mean > _GROUP and not person):
-            continue
-        facts: Facts = {"column": name, "mean": mean, "most": int(counts.max())}
-        persons.append(facts | {"person": person, "advised": named})
-    persons.sort(key=lambda each: (not (each["person"] and each["advised"]), not each["advised"]))
-    for each in persons[1:]:
-        each["advised"] = False
-    return persons
+        if len(counts) > fewest and mean >= _REPEATED and (person or mean <= _GROUP):
+            facts = {"column": name, "mean": mean, "most": int(counts.max()), "person": person}
+            persons.append(facts)
+    persons.sort(key=lambda each: not each["person"])
+    return [each | {"advised": place == 0} for place, each in enumerate(persons)]
 
 
 def join_list(value: Any) -> str:
