@@ -213,7 +213,7 @@ def test_too_many_columns_names_the_biggest(monkeypatch):
 
 def test_identifiers_are_refused():
     """Counting levels is the one thing that takes memory, so it is bounded."""
-    levels = Levels("id", limit=10)
+    levels = Levels(limit=10)
     for start in range(0, 50, 7):
         levels.add(pa.array([f"u{i}" for i in range(start, start + 7)]))
     assert levels.too_many

@@ -77,7 +77,6 @@ class Extremes:
 class Levels:
     """How often each value of a column occurs; stops counting past `limit` values."""
 
-    name: str
     limit: int = _MOST_LEVELS
     counts: Counter[str | None] = field(default_factory=Counter)
     too_many: bool = False
@@ -185,8 +184,6 @@ class Tails:
 class ColumnStatistics:
     """Accumulator of statistics of single columns, by name; those that are asked for."""
 
-    columns: tuple[str, ...]
-    format: str
     extremes: dict[str, Extremes] = field(default_factory=dict)
     levels: dict[str, Levels] = field(default_factory=dict)
     tails: dict[str, Tails] = field(default_factory=dict)
@@ -196,7 +193,8 @@ class ColumnStatistics:
     @property
     def requirements(self) -> PassRequirements:
         numbers = sum(2 * tails.depth for tails in self.tails.values())
-        return PassRequirements(self.columns, state_bytes=3 * 8 * numbers)
+        names = dict.fromkeys(name for kind in self._kinds for name in kind)
+        return PassRequirements(tuple(names), state_bytes=3 * 8 * numbers)
 
     def new(self) -> ColumnStatistics:
         return deepcopy(self)
@@ -219,7 +217,7 @@ class ColumnStatistics:
 
     def result(self, *_: object) -> ColumnStatistics:
         if self.rows == 0:
-            raise DataError(f"the {self.format} data have no rows; nothing can be learnt")
+            raise DataError("the table has no rows; nothing can be learnt from it")
         return self
 
     @property

@@ -77,19 +77,18 @@ def name_hints(name: str) -> set[Hint]:
     return {hint for hint, held in holds.items() if held}
 
 
-def type_statistics(columns: Sequence[Column], format: str) -> ColumnStatistics:
+def type_statistics(columns: Sequence[Column]) -> ColumnStatistics:
     """Return what to count of columns to find their types; of undecided ones values and levels."""
-    statistics = ColumnStatistics(tuple(c.name for c in columns), format)
+    statistics = ColumnStatistics()
     for column in columns:
         name, hints = column.name, name_hints(column.name)
-        if column.kind != "categorical":
-            maybe_id = column.undecided and not column.wanted
-            statistics.extremes[name] = Extremes(name, maybe_id)
-        if column.kind == "categorical" or column.undecided:
-            statistics.levels[name] = Levels(name)
-            if column.kind != "categorical":
-                hinted = "code" in hints or "like an id" in hints
-                statistics.levels[name].limit = MOST_CODES if hinted else FEW[-1]
+        if column.kind == "categorical":
+            statistics.levels[name] = Levels()
+            continue
+        statistics.extremes[name] = Extremes(name, column.undecided and not column.wanted)
+        if column.undecided:
+            limit = MOST_CODES if hints & {"code", "like an id"} else FEW[-1]
+            statistics.levels[name] = Levels(limit)
     return statistics
 
 

@@ -120,7 +120,7 @@ def fit_features(
     ]
     check_breadth(len(columns))
     rows, notes = source.total_rows, list[str]()
-    statistics = type_statistics(columns, source.reader.format)
+    statistics = type_statistics(columns)
     # How deep tails must be known depends on the number of rows, which a CSV file does not tell.
     if rows is not None:
         numbers = {column.name: rows for column in columns if column.kind != "categorical"}
@@ -181,7 +181,7 @@ def fit_features(
 def _fit_numbers(
     source: Source,
     extremes: Mapping[str, Extremes],
-    tails: Mapping[str, Tails] | None,
+    tails: dict[str, Tails] | None,
     options: _NumberOptions,
     notes: list[str],
     run_pass: RunPass,
@@ -199,12 +199,10 @@ def _fit_numbers(
             notes.append(f"{name}: constant, dropped")
     if not varying:
         return []
-    format = source.reader.format
     if tails is None:
         tails = options.tails({name: each.numbers for name, each in varying.items()})
         if tails:
-            deep = ColumnStatistics(tuple(tails), format, tails=dict(tails))
-            tails = run_pass("tails", source, deep).tails
+            tails = run_pass("tails", source, ColumnStatistics(tails=tails)).tails
     sums, clipped = dict[str, NumberSums](), list[tuple[float, str]]()
     for name, each in varying.items():
         low, high, moved = _winsorise(each, tails.get(name), options)
@@ -228,9 +226,8 @@ def _fit_numbers(
             shown[_CLIPPED_SHOWN:] = [f"{len(shown) - _CLIPPED_SHOWN} more columns"]
         ends = ", ".join(shown)
         notes.append(f"winsorised at public quantiles: {ends}; `winsor=0` to change that")
-    statistics = ColumnStatistics(tuple(sums), format, sums=sums)
     columns = []
-    for codes in run_pass("numeric grids", source, statistics).sums.values():
+    for codes in run_pass("numeric grids", source, ColumnStatistics(sums=sums)).sums.values():
         column = codes.column
         mean = round(column.centre + Fraction(codes.total, codes.rows))  # half to even
         centre = mean if options.intercept else 0

@@ -72,7 +72,7 @@ _GROUP = 20.0
 
 def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
     """Return facts about every feature, as a plan of these rows would see it."""
-    statistics = type_statistics(source.columns, source.reader.format)
+    statistics = type_statistics(source.columns)
     for batch in table.to_batches():
         statistics.add(batch, None, 0)
     return [_describe(column, table[column.name], statistics) for column in source.columns]
