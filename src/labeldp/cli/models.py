@@ -21,7 +21,7 @@ from labeldp.cli.options import (
     text_options,
     together,
 )
-from labeldp.cli.output import draw_pictures, emit_json, note, progress, write_text
+from labeldp.cli.output import draw_pictures, emit_json, note, progress
 from labeldp.errors import DataError, InputError, UnknownColumnError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import make_options
@@ -77,7 +77,6 @@ def _penalty(*declarations: str, **settings: Any) -> Decorator:
     option("--seed", type=click.IntRange(min=0), help="Seed of the first weights (default: 0)."),
     group="Options of --model neural",
 )
-@option("--summary", type=Path, help="Write a summary to this new .txt, .html or .tex file.")
 @option("--plots", type=Path, help="Draw into this new directory; needs the extra plots.")
 @option("--test", metavar="TABLE", help="Labelled rows to score on; for the curator only.")
 @option("--label", metavar="COLUMN", help="The label column of --test.")
@@ -90,7 +89,6 @@ def fit(
     out: Path | None,
     kind: str,
     data: str | None,
-    summary: Path | None,
     plots: Path | None,
     test: str | None,
     label: str | None,
@@ -107,10 +105,8 @@ def fit(
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
-    for target in filter(None, (out, summary, plots)):
+    for target in filter(None, (out, plots)):
         check_target(target)
-    if summary is not None and summary.suffix not in (".txt", ".html", ".tex"):
-        raise InputError(f"{summary}: a summary is written as .txt, .html or .tex; name one")
     if plots is not None:
         need_matplotlib()
     releases = [Release.load(directory, verify=not no_verify) for directory in directories]
@@ -118,8 +114,8 @@ def fit(
     rows = table_rows(releases[0], data) if one_needs_rows else None
     model: Model
     if kind == "neural":
-        if summary is not None or plots is not None:
-            raise InputError("--summary and --plots are for --model linear; leave them out")
+        if plots is not None:
+            raise InputError("--plots is for --model linear; leave it out")
         model = network = _fit_network(releases, rows, learning)
         text = network.describe(releases[0].bags)
         facts: dict[str, Any] = {"quality": network.quality and asdict(network.quality)}
@@ -132,9 +128,6 @@ def fit(
     if test is not None and label is not None:
         score = _score(model, releases, test, label)
         note("the score on --test comes from raw labels: for the curator, not for publication")
-    if summary is not None:
-        forms = {".txt": table.text, ".html": table.to_html, ".tex": table.to_latex}
-        write_text(summary, forms[summary.suffix]() + "\n")
     if plots is not None:
         draw_pictures(pictures(linear), plots)
     if out is not None:

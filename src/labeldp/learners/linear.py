@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from scipy.special import ndtr
 from labeldp.arrow_util import arrow_numbers, arrow_words
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
-from labeldp.features.columns import NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.fit_rules import FitRule, choose_rule, solution_map
 from labeldp.learners.models import Coefficient, Effect, LinearModel, LinearOptions, Quality
@@ -63,13 +61,9 @@ def fit_release(
     if not releases:
         raise InputError("there is no release to fit; give one or more")
     with refuse_contradictions():
-        facts = []
-        for release in releases:
-            facts.append({name: release.certificate.get(name) for name in _RELEASE_FIELDS})
-            for name, value in facts[-1].items():  # nobody may have verified the release
-                kind = str if name == "mechanism" else Real
-                if value is not None and not isinstance(value, kind):
-                    raise ReleaseError(f"certificate: {name} is malformed; get the release anew")
+        facts = [
+            {name: each.certificate.get(name) for name in _RELEASE_FIELDS} for each in releases
+        ]
         equations, rule, features, used, label_range = _fit(releases, source, options)
         coef, intercept = np.zeros(len(used)), 0.0
         coef[used] = rule.coefficients
@@ -232,25 +226,21 @@ def _coefficients(
     probability exactly `confidence`, whatever the law of the labels (theory §5). Errors from
     sampling are those of the fit with all labels, σ²(XᵀX)⁻¹ (theory §10).
     """
+    low = high = errors = sampling = total = [None] * len(names)
     if rule.multiplier != 0 or not equations.knows_noise:
-        values = (transform @ rule.coefficients).tolist()
-        return tuple(
-            Coefficient(name, value, None, None) for name, value in zip(names, values, strict=True)
-        )
-    solve = transform @ solution_map(equations)
-    values = solve @ equations.estimate
-    privacy = np.linalg.norm(solve @ equations.spread, axis=1)
-    reach = equations.deviations(confidence) * privacy
-    # Without the rows of a table the scatter about the fit is not privacy's alone.
-    unknown = [None] * len(names)
-    errors = unknown if equations.rows is None else privacy.tolist()
-    sampling = total = unknown
-    if equations.residual_variance is not None:
-        deviation = math.sqrt(equations.residual_variance)
-        sampling = (deviation * np.linalg.norm(solve, axis=1)).tolist()
-        total = np.hypot(privacy, sampling).tolist()
-    ends = (values - reach).tolist(), (values + reach).tolist()
-    entries = zip(names, values.tolist(), *ends, errors, sampling, total, strict=True)
+        values = transform @ rule.coefficients
+    else:
+        solve = transform @ solution_map(equations)
+        values = solve @ equations.estimate
+        privacy = np.linalg.norm(solve @ equations.spread, axis=1)
+        reach = equations.deviations(confidence) * privacy
+        low, high = (values - reach).tolist(), (values + reach).tolist()
+        if equations.rows is not None:  # else the scatter about the fit is not privacy's alone
+            errors = privacy.tolist()
+        if equations.residual_variance is not None:
+            deviations = math.sqrt(equations.residual_variance) * np.linalg.norm(solve, axis=1)
+            sampling, total = deviations.tolist(), np.hypot(privacy, deviations).tolist()
+    entries = zip(names, values.tolist(), low, high, errors, sampling, total, strict=True)
     return tuple(Coefficient(*entry) for entry in entries)
 
 
@@ -324,30 +314,25 @@ def _effects(
     the standard errors of predictions are the norms of the rows of D·F: from privacy alone, and
     with the sampling of rows where the residual is known (theory §10).
     """
-    privacy_root = sampling_root = None
+    shown, rows = _effect_rows(features, equations)
+    design = features.design(rows)
+    columns: list[Array | None] = [design @ rule.coefficients, None, None]
     if equations.knows_noise:
-        inverse, variance = np.linalg.pinv(equations.root), equations.residual_variance
-        covariance = rule.posterior
+        inverse, covariance = np.linalg.pinv(equations.root), rule.posterior
         if covariance is None:
             noise = equations.spread @ equations.spread.T
             covariance = rule.smoother @ noise @ rule.smoother.T
         values, vectors = np.linalg.eigh(covariance)
-        privacy_root = inverse @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-        sampling_root = None if variance is None else math.sqrt(variance) * inverse
-    grids, rows = _effect_rows(features, equations)
-    design, effects, start = features.design(rows), [], 0
-    for name, shown in grids.items():
-        part = design[start : start + len(shown)]
-        start += len(shown)
-        privacy = total = None
-        if privacy_root is not None:
-            errors = np.linalg.norm(part @ privacy_root, axis=1)
-            privacy = errors.tolist()
-            if sampling_root is not None:
-                sampling = np.linalg.norm(part @ sampling_root, axis=1)
-                total = np.hypot(errors, sampling).tolist()
-        predictions = (part @ rule.coefficients).tolist()
-        effects.append(Effect(name, shown, predictions, privacy, total))
+        root = inverse @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        columns[1] = privacy = np.linalg.norm(design @ root, axis=1)
+        if equations.residual_variance is not None:
+            sampling = np.linalg.norm(design @ inverse, axis=1)
+            columns[2] = np.hypot(privacy, math.sqrt(equations.residual_variance) * sampling)
+    effects, start = [], 0
+    for name, values_shown in shown.items():
+        part = slice(start, start := start + len(values_shown))
+        parts: list[Any] = [None if column is None else column[part].tolist() for column in columns]
+        effects.append(Effect(name, values_shown, *parts))
     return tuple(effects)
 
 
@@ -359,10 +344,11 @@ def _effect_rows(
     grids: dict[str, list[Any]] = {}
     shown: dict[str, list[Any]] = {}
     for number in features.numeric:  # evenly spaced in what enters the design
-        values = np.linspace(*number.entering_range, POINTS).tolist()
-        grids[number.name] = [_raw_value(number, value) for value in values]
+        entering = np.append(number.imputed, np.linspace(*number.entering_range, POINTS))
+        if number.log:  # of the number itself
+            entering = np.copysign(np.expm1(np.abs(entering)), entering)
+        typical[number.name], *grids[number.name] = entering.tolist()
         shown[number.name] = grids[number.name]
-        typical[number.name] = _raw_value(number, number.imputed)
     shares = None  # XᵀX has the sum of rows in the row of the constant
     if equations.constant is not None and equations.rows is not None:
         shares = equations.root.T @ equations.root[:, equations.constant] / equations.rows
@@ -391,8 +377,3 @@ def _effect_rows(
         else:
             arrays[name] = arrow_words(entries, pa.string())
     return shown, pa.table(arrays)
-
-
-def _raw_value(column: NumericColumn, entering: float) -> float:
-    """Return the number itself, of which the logarithm may enter the design."""
-    return math.copysign(math.expm1(abs(entering)), entering) if column.log else entering

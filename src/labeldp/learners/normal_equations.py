@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,10 +235,7 @@ def sum_equations(release: Release, sums: SumLabels) -> NoisyNormalEquations:
     product = design @ sums.weights.T
     try:
         lower = cholesky((product + product.T) / 2, lower=True)
-        if np.triu(sums.weights, 1).any():
-            root = np.asarray(solve(sums.weights, lower)).T
-        else:
-            root = np.asarray(solve_triangular(sums.weights, lower, lower=True)).T
+        root = np.asarray(solve(sums.weights, lower)).T
     except (LinAlgError, ValueError):
         raise InputError(
             "the release's weights and aggregates do not belong together; verify it"
@@ -431,13 +428,11 @@ def joint_equations(releases: Sequence[Release]) -> tuple[NoisyNormalEquations, 
     The feature map is the first one, with numbers winsorised no nearer than in any. Raise
     InputError where the releases do not belong together.
     """
-    problem = _mismatch(releases)
-    if problem is not None:
-        raise InputError(f"the releases do not go together: {problem}")
+    _check_together(releases)
     maps = [release.features for release in releases]
     ours, parts = _raw_combinations(maps[0]), []
     for release in releases:
-        assert isinstance(release.label_model, SumLabels)  # `_mismatch` has seen to it
+        assert isinstance(release.label_model, SumLabels)  # checked above
         equations = sum_equations(release, release.label_model)
         theirs = _raw_combinations(release.features)
         if not np.array_equal(ours, theirs):  # turn coefficients of the first map into its own
@@ -492,33 +487,45 @@ def pool(parts: Sequence[NoisyNormalEquations]) -> NoisyNormalEquations:
     return NoisyNormalEquations(root, joint @ estimate, joint @ spread, constant, rows, residual)
 
 
-def _mismatch(releases: Sequence[Release]) -> str | None:
-    """Return why releases cannot be fitted together, or None."""
-    if not all(isinstance(release.label_model, SumLabels) for release in releases):
-        return "one is not of sums with public weights, as those of shaped-flag are; fit it alone"
+def _check_together(releases: Sequence[Release]) -> None:
+    """Refuse releases that cannot be fitted together."""
+    problem = None
     rows = {release.certificate["digests"]["feature_sums"] for release in releases}
-    if len(rows) < len(releases):
-        return "two are of the same rows, and their privacy adds up; fit one of them"
-    labels = {release.certificate["labels"]["column"] for release in releases}
-    if len(labels) > 1:
-        return f"they have different labels, {', '.join(map(repr, sorted(labels)))}"
-    first = releases[0].features
-    for other in (release.features for release in releases[1:]):
-        if first.columns != other.columns or first.intercept != other.intercept:
-            return "they have different columns; plan them with the same `features`"
-        for category, twin in zip(first.categorical, other.categorical, strict=True):
-            if category != twin:
-                return f"column {category.name!r} has different levels; plan with the same levels"
-        for one, two in zip(first.numeric, other.numeric, strict=True):
-            # Each must be an affine map of the other, but for rows winsorised at other ends.
-            same = (one.name, one.indicator, one.log) == (two.name, two.indicator, two.log)
-            is_filled = not one.indicator and (one.missing or two.missing)
-            if not same or (is_filled and one.imputed != two.imputed):
-                return (
-                    f"column {one.name!r} has missing values or is a logarithm in one of them "
-                    "only; fill what is missing, and ask for the same logarithms"
-                )
-    return None
+    if not all(isinstance(release.label_model, SumLabels) for release in releases):
+        problem = (
+            "one is not of sums with public weights, as those of shaped-flag are; fit it alone"
+        )
+    elif len(rows) < len(releases):
+        problem = "two are of the same rows, and their privacy adds up; fit one of them"
+    first, *others = map(_form, releases)
+    differing = [name for name in first for other in others if other.get(name) != first[name]]
+    if problem is None and differing:
+        problem = f"they differ in {differing[0]}; plan them alike"
+    if problem is not None:
+        raise InputError(f"the releases do not go together: {problem}")
+
+
+def _form(release: Release) -> dict[str, Any]:
+    """Return what releases must have in common, under the words for it.
+
+    Numbers must be affine maps of each other, but for rows winsorised at other ends.
+    """
+    features = release.features
+    levels = {f"the levels of {each.name!r}": each for each in features.categorical}
+    numbers = {
+        f"whether {each.name!r} has missing values, what fills them, or its logarithm": (
+            each.indicator,
+            each.log,
+            each.missing and not each.indicator and each.imputed,
+        )
+        for each in features.numeric
+    }
+    return {
+        "their label": release.certificate["labels"]["column"],
+        "their columns": (features.columns, features.intercept),
+        **levels,
+        **numbers,
+    }
 
 
 def _raw_combinations(features: FeatureMap) -> Array:

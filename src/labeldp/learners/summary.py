@@ -1,16 +1,14 @@
-"""A linear fit for people: one dictionary as text, HTML and LaTeX, and pictures.
+"""A linear fit for people: one dictionary, also as text, and pictures.
 
-`Summary.of(model)` fills the dictionary; the three forms print it and decide nothing.
-`picture` shows predictions along a column, or the coefficients.
+`Summary.of(model)` fills the dictionary; the text prints it and decides nothing. `picture` shows
+predictions along a column, or the coefficients.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from statistics import NormalDist
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 
 from labeldp.display import format_budget
 from labeldp.errors import InputError
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.models import LinearModel
 from labeldp.pictures import Curve, Picture
 
@@ -25,21 +24,9 @@ MAX_COEFFICIENTS = 30
 """Shown in a picture."""
 _HEADER = ("column", "value", "from privacy", "from sampling", "total", "low", "high")
 _NUMBERS = ("value", "privacy_error", "sampling_error", "total_error", "low", "high")
-_LATEX_SIGNS = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "ε": r"$\varepsilon$",
-    "δ": r"$\delta$",
-    "±": r"$\pm$",
-    "²": r"$^2$",
-    "–": "--",
-    "…": r"\dots{}",
-}
-_LATEX = str.maketrans(_LATEX_SIGNS | {mark: f"\\{mark}" for mark in "&%$#_{}"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """A fit, as plain values."""
 
@@ -61,7 +48,7 @@ class Summary:
             if entry["total_error"] is not None:
                 reach = _deviations(model) * entry["total_error"]
                 entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
-        quality, features = model.quality, model.features
+        quality = model.quality
         notes = [] if quality is None else [quality.usefulness_warning]
         if model.releases and not has_sampling:
             notes.append(
@@ -70,13 +57,6 @@ class Summary:
                 else "Errors from sampling are not known, because the residual is not: it was not "
                 "published, or with too much noise. Intervals cover what privacy adds."
             )
-        bases: dict[str, list[str]] = {}  # levels without a column: the others count from them
-        if features is not None:
-            blocks = zip(features.categorical, features.category_blocks, strict=True)
-            for column, block in blocks:
-                for label, place in zip(column.labels, features.kept_places[block], strict=True):
-                    if place < 0:
-                        bases.setdefault(column.name, []).append(label)
         return cls(
             {
                 "releases": list(model.releases),
@@ -87,7 +67,7 @@ class Summary:
                 "confidence": model.options.confidence,
                 "intervals_for": target,
                 "coefficients": entries,
-                "base_levels": bases,
+                "base_levels": {} if model.features is None else _base_levels(model.features),
                 "notes": [note for note in notes if note is not None],
             }
         )
@@ -102,52 +82,14 @@ class Summary:
         if most is not None and len(entries) > most:
             largest = sorted(entries, key=_significance)[-most:]
             shown = [entry for entry in entries if entry in largest]
-        facts, rows = self._facts(), [_HEADER, *map(_table_cells, shown)]
-        width = max(len(name) for name, _ in facts)
-        lines = [f"{name:<{width}}  {value}" for name, value in facts]
-        lines += ["", self._title()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for first, *numbers in rows:
-            cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
-            lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+        lines = [*_aligned(self._facts(), str.ljust), "", self._title()]
+        lines += _aligned([_HEADER, *map(_table_cells, shown)], str.rjust)
         if len(shown) < len(entries):
             lines.append(f"… and {len(entries) - len(shown)} more, nearer to their errors")
         remarks = self._remarks()
         return "\n".join([*lines, "", *remarks] if remarks else lines)
 
-    __str__ = text
-
-    def to_html(self) -> str:
-        """Return a fragment of two tables."""
-
-        def rows(tag: str, entries: Sequence[Sequence[str]]) -> str:
-            lines = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for row in entries)
-            return "".join(f"<tr>{line}</tr>" for line in lines)
-
-        facts = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
-            for name, value in self._facts()
-        )
-        body = rows("td", [_table_cells(entry) for entry in self.document["coefficients"]])
-        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self._remarks())
-        return (
-            f"<table>{facts}</table><table><caption>{escape(self._title())}</caption>"
-            f"{rows('th', [_HEADER])}{body}</table>{remarks}"
-        )
-
-    _repr_html_ = to_html
-
-    def to_latex(self) -> str:
-        """Return a table environment, which needs no package."""
-        notes = [f"{name}: {value}." for name, value in self._facts()] + self._remarks()
-        caption = f"{self._title()}. {' '.join(notes)}".translate(_LATEX)
-        header, *rows = (
-            " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
-            for cells in (_HEADER, *map(_table_cells, self.document["coefficients"]))
-        )
-        head = [r"\begin{table}", rf"\caption{{{caption}}}", r"\begin{tabular}{lrrrrrr}"]
-        body = [r"\hline", header, r"\hline", *rows, r"\hline"]
-        return "\n".join([*head, *body, r"\end{tabular}", r"\end{table}"])
+    __str__ = __repr__ = text
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
@@ -170,14 +112,15 @@ class Summary:
         if ends:
             predictions += f", clipped to {ends[0]:g} … {ends[1]:g}"
         facts.append(("predictions", predictions))
-        titles = {"gain": "gain over the constant", "r2": "R²", "residual_std": "residual spread"}
+        titles = {
+            "gain": "gain over the constant, in mean square",
+            "r2": "R²",
+            "residual_std": "residual spread",
+        }
         for name, title in titles.items():
             if quality is not None and quality[name] is not None:
                 value = f"{quality[name]:.4g} ± {quality[f'{name}_error']:.2g}"
-                if name == "gain":
-                    facts.append((title, f"{value} in mean square, estimated"))
-                else:
-                    facts.append((f"{title}, estimated", value))
+                facts.append((f"{title}, estimated", value))
         return facts
 
     def _title(self) -> str:
@@ -191,6 +134,24 @@ class Summary:
         bases = self.document["base_levels"].items()
         levels = ", ".join(f"{name}={' or '.join(levels)}" for name, levels in bases)
         return [*([f"Levels count from {levels}."] if levels else []), *self.document["notes"]]
+
+
+def _base_levels(features: FeatureMap) -> dict[str, list[str]]:
+    """Return the levels without a column: the others of their category count from them."""
+    bases: dict[str, list[str]] = {}
+    for column, block in zip(features.categorical, features.category_blocks, strict=True):
+        for label, place in zip(column.labels, features.kept_places[block], strict=True):
+            if place < 0:
+                bases.setdefault(column.name, []).append(label)
+    return bases
+
+
+def _aligned(rows: Sequence[Sequence[str]], justify: Any) -> Iterator[str]:
+    """Yield lines with columns of one width, all but the first justified."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = [justify(cell, width) for cell, width in zip(others, widths[1:], strict=True)]
+        yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
 
 
 def _deviations(model: LinearModel) -> float:
@@ -220,24 +181,28 @@ def picture(model: LinearModel, column: str | None = None) -> Picture:
     """Return the picture of predictions along one column, or of the coefficients."""
     if column is None:
         return _coefficients_picture(model)
-    columns = [effect.column for effect in model.effects]
-    if column not in columns:
-        known = ", ".join(columns[:8])
+    effects = {effect.column: effect for effect in model.effects}
+    if column not in effects:
+        known = ", ".join(list(effects)[:8])
         raise InputError(f"the fit has no column {column!r} to show; it has {known or 'none'}")
-    place = columns.index(column)
-    effect, plain = model.effects[place], re.sub(r"[\W_]", "-", column)[:40]
-    levels = isinstance(effect.values[0], str)
-    x = range(len(effect.values)) if levels else effect.values
-    values = effect.predictions, effect.total_errors, effect.privacy_errors
-    ends = model.label_range if model.options.clip else None
+    effect, place = effects[column], list(effects).index(column) + 1
+    has_levels = isinstance(effect.values[0], str)
     return Picture(
-        name=f"column-{place + 1:02}-{plain}",
+        name=f"column-{place:02}-{re.sub(r'[^a-zA-Z0-9]', '-', column)[:40]}",
         title=f"Predictions as {column} moves, other columns at typical values",
         x_label=column,
         y_label="prediction",
-        curves=_curves(model, "prediction", x, *values, bars=levels, ends=ends),
-        names=tuple(map(str, effect.values)) if levels else (),
-        sideways=levels and len(effect.values) > 6,
+        curves=_curves(
+            model,
+            "prediction",
+            range(len(effect.values)) if has_levels else effect.values,
+            effect.predictions,
+            (effect.total_errors, effect.privacy_errors),
+            style="points" if has_levels else "line",
+            ends=model.label_range if model.options.clip else None,
+        ),
+        names=tuple(effect.values) if has_levels else (),
+        sideways=has_levels and len(effect.values) > 6,
     )
 
 
@@ -261,17 +226,27 @@ def _coefficients_picture(model: LinearModel) -> Picture:
         title.append(f"the {len(shown)} largest of {len(entries)}")
     if curves:
         title.append("without those of curves")
-    values = []
-    for name in ("value", "total_error", "privacy_error"):
-        numbers = [(getattr(each, name), spans.get(each.name, 1.0)) for each in shown]
-        known = [number * span for number, span in numbers if number is not None]
-        values.append(known if len(known) == len(shown) else None)
+
+    def across(numbers: list[Any]) -> list[float] | None:
+        if None in numbers:
+            return None
+        return [n * spans.get(each.name, 1.0) for n, each in zip(numbers, shown, strict=True)]
+
     return Picture(
         name="coefficients",
         title=", ".join(title),
         x_label="",
         y_label="change of the label: numbers across their range, levels against the base",
-        curves=_curves(model, "coefficient", range(len(shown)), *values, bars=True),
+        curves=_curves(
+            model,
+            "coefficient",
+            range(len(shown)),
+            across([each.value for each in shown]),
+            (
+                across([each.total_error for each in shown]),
+                across([each.privacy_error for each in shown]),
+            ),
+        ),
         levels=(("", 0.0),),
         names=tuple(entry.name for entry in shown),
         sideways=True,
@@ -283,30 +258,29 @@ def _curves(
     name: str,
     x: Sequence[float],
     y: Any,
-    total_errors: Any,
-    privacy_errors: Any,
+    errors: tuple[Any, Any],
     *,
-    bars: bool,
+    style: str = "points",
     ends: tuple[float, float] | None = None,
 ) -> tuple[Curve, ...]:
     """Return intervals with sampling first, then of privacy alone; each where it is known.
 
-    All is clipped to `ends`.
+    `errors` are those of both together and of privacy. All is clipped to `ends`.
     """
     level, reach = f"{100 * model.options.confidence:g} %", _deviations(model)
-    own = name if privacy_errors is None else f"{name}, {level} for what privacy adds"
-    layers = [(own, privacy_errors, "points" if bars else "line", 0)]
-    if total_errors is not None:
-        style = "bars" if bars else "band"
-        layers.insert(0, (f"{level}, privacy and sampling", total_errors, style, 1))
+
+    def line(shift: Any) -> tuple[float, ...]:
+        return tuple(np.clip(np.array(y) + shift, *(ends or (None, None))).tolist())
+
+    def curve(label: str, errors: Any, style: str, colour: int) -> Curve:
+        distance = reach * np.array(errors or 0.0)
+        low, high = (line(-distance), line(distance)) if errors else ((), ())
+        return Curve(label, tuple(x), line(0.0), low, high, style=style, colour=colour)
+
+    total, privacy = errors
     curves = []
-    for label, errors, style, colour in layers:
-        distance = reach * np.array(0.0 if errors is None else errors)
-        middle, low, high = (
-            tuple(np.clip(np.array(y) + shift, *(ends or (-math.inf, math.inf))).tolist())
-            for shift in (0.0, -distance, distance)
-        )
-        if errors is None:
-            low = high = ()
-        curves.append(Curve(label, tuple(x), middle, low, high, style=style, colour=colour))
-    return tuple(curves)
+    if total is not None:
+        around = "bars" if style == "points" else "band"
+        curves.append(curve(f"{level}, privacy and sampling", total, around, 1))
+    own = name if privacy is None else f"{name}, {level} for what privacy adds"
+    return (*curves, curve(own, privacy, style, 0))
