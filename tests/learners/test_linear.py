@@ -340,7 +340,7 @@ def test_load_needs_every_field(tmp_path: Path) -> None:
     assert document["version"] == 1
     for field in set(document) - {"format", "version", "seal"}:
         reseal(path, {name: value for name, value in document.items() if name != field})
-        with pytest.raises(InputError, match=f"damaged model file: no field '{field}'"):
+        with pytest.raises(InputError, match=f"damaged one: no field '{field}'"):
             LinearRegressor.load(path)
 
 

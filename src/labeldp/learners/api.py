@@ -25,7 +25,6 @@ from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning
 from labeldp.features.feature_map import Unknown, UnseenValueHandler
 from labeldp.learners import bags, linear
-from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import (
     Array,
     LinearModel,
@@ -276,7 +275,6 @@ class BagRegressor(_Estimator, NetworkOptions):
     `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release, or from the
     rows of a noisy-rows release; rows are read from the source, whose labels are not.
     `predict` and `score` then take raw rows.
-    `fit(bags)` takes any `WeightedBags`, such as the instance-level baseline of single rows.
     `fit(X, y)` takes plain rows, standardised column by column, as any scikit-learn regressor.
 
     Inside, f = shift_ + scale_ · g: the network g sees labels less the best constant, in units of
@@ -331,13 +329,11 @@ class BagRegressor(_Estimator, NetworkOptions):
     progress: Progress | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit `(release, table)`, `(bags)` or plain rows `(X, y)`.
+        """Fit `(release, table)` or plain rows `(X, y)`.
 
         A table that the release does not need is ignored.
         """
         options = self.checked_options()
-        if isinstance(X, WeightedBags):
-            return self._learn(bags.fit_bags(X, options, self.progress))
         releases, table = _releases_and_table(X, y)
         if not releases:
             return self._learn(bags.fit_rows(*self._plain_rows(X, y), options, self.progress))

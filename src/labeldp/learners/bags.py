@@ -1,4 +1,4 @@
-"""Fit a ReLU network to weighted bags: of a release, of one's own, or of plain rows.
+"""Fit a ReLU network to weighted bags of a release, or to plain rows.
 
 `WeightedBags` are rows with weights, in groups that share one label. Where the noise of labels is
 public, networks are averaged and shrunk:
@@ -62,22 +62,7 @@ class WeightedBags:
     offsets: NDArray[np.int64] = field(repr=False)
     labels: Array = field(repr=False)
     features: FeatureMap | None = field(default=None, repr=False)
-    """How raw rows become these (`input_columns` of the design); None if they were never raw."""
-
-    def __post_init__(self) -> None:
-        rows, bags = len(self.weights), len(self.labels)
-        if bags == 0:
-            raise InputError("there is no bag; nothing can be learnt")
-        numbers = {"inputs": self.inputs.data, "weights": self.weights, "labels": self.labels}
-        for name, values in numbers.items():
-            if not np.isfinite(values).all():
-                raise InputError(f"{name} holds values that are not finite")
-        ends = [*self.offsets[:1], *self.offsets[-1:], self.inputs.shape[0]]
-        if len(self.offsets) != bags + 1 or ends != [0, rows, rows] or np.any(self.lengths < 1):
-            raise InputError(
-                "offsets must rise from 0 to the number of inputs and weights, one more than "
-                "labels: no bag is empty"
-            )
+    """How raw rows become these (`input_columns` of the design); None of plain rows."""
 
     @property
     def rows(self) -> int:
@@ -167,6 +152,8 @@ def fit_release(
     averaged and shrunk, unless options say no.
     """
     with refuse_contradictions():
+        if not np.isfinite(release.labels).all():
+            raise InputError("the release holds labels that are not finite; get the original")
         bags = WeightedBags.from_release(release, source)
         low, high = release.certificate["label_range"]
         label_range = float(low), float(high)
@@ -176,7 +163,7 @@ def fit_release(
     if averages:
         model = _fit_average(bags, release.noise, label_range, options, progress)
     else:
-        model = fit_bags(bags, options, progress)
+        model = _fit_one(bags, options, progress)
     return replace(model, label_range=label_range)
 
 
@@ -191,14 +178,14 @@ def fit_rows(
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread <= 1e-12 * np.abs(centre)] = 1.0  # constant, but for rounding
     bags = WeightedBags.of_rows((rows - centre) / spread, labels)
-    model = fit_bags(bags, options, progress)
+    model = _fit_one(bags, options, progress)
     return replace(model, centre=centre.tolist(), spread=spread.tolist(), feature_names=names)
 
 
-def fit_bags(
+def _fit_one(
     bags: WeightedBags, options: NetworkOptions, progress: Progress | None = None
 ) -> NetworkModel:
-    """Return one network, fitted to any bags with equal weights.
+    """Return one network, fitted to bags with equal weights.
 
     It learns labels less the best constant, in units of the root mean square which that leaves per
     row. Aggregation is linear, Σ w f = shift·Σ w + scale·Σ w g, so nothing is lost at any scale.
@@ -242,7 +229,6 @@ def _model(
     """Return the model f = shift + scale·g of these matrices; losses are means over networks."""
     losses = zip(*(network.losses for network in networks), strict=True)
     validation = zip(*(network.validation_losses for network in networks), strict=True)
-    was_array, width = bags.features is None, bags.inputs.shape[1]
     return NetworkModel(
         options=options,
         layers=matrices,
@@ -252,8 +238,8 @@ def _model(
         losses=[scale**2 * float(np.mean(epoch)) for epoch in losses],
         validation_losses=[scale**2 * float(np.mean(epoch)) for epoch in validation],
         best_epoch=max(network.best_epoch for network in networks),
-        centre=[0.0] * width if was_array else None,
-        spread=[1.0] * width if was_array else None,
+        centre=None,
+        spread=None,
         feature_names=None if bags.features is None else bags.features.names,
     )
 

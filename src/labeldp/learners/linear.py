@@ -309,12 +309,12 @@ def _effects(
 ) -> tuple[Effect, ...]:
     """Return how predictions move with each column while the others stay at typical values.
 
-    The rows are made up from the feature map, which is public: means of numbers, the commonest
-    level of every category. With D their design and F a root of the covariance of the coefficients,
+    The rows are made up from the feature map, which is public: means of numbers, the base level of
+    every category. With D their design and F a root of the covariance of the coefficients,
     the standard errors of predictions are the norms of the rows of D·F: from privacy alone, and
     with the sampling of rows where the residual is known (theory §10).
     """
-    shown, rows = _effect_rows(features, equations)
+    grids, rows = _effect_rows(features)
     design = features.design(rows)
     columns: list[Array | None] = [design @ rule.coefficients, None, None]
     if equations.knows_noise:
@@ -329,51 +329,38 @@ def _effects(
             sampling = np.linalg.norm(design @ inverse, axis=1)
             columns[2] = np.hypot(privacy, math.sqrt(equations.residual_variance) * sampling)
     effects, start = [], 0
-    for name, values_shown in shown.items():
-        part = slice(start, start := start + len(values_shown))
+    for name, shown in grids.items():
+        part = slice(start, start := start + len(shown))
         parts: list[Any] = [None if column is None else column[part].tolist() for column in columns]
-        effects.append(Effect(name, values_shown, *parts))
+        effects.append(Effect(name, shown, *parts))
     return tuple(effects)
 
 
-def _effect_rows(
-    features: FeatureMap, equations: NoisyNormalEquations
-) -> tuple[dict[str, list[Any]], pa.Table]:
+def _effect_rows(features: FeatureMap) -> tuple[dict[str, list[Any]], pa.Table]:
     """Return the values shown of each column, and the raw rows that hold them in this order."""
     typical: dict[str, Any] = {}
     grids: dict[str, list[Any]] = {}
-    shown: dict[str, list[Any]] = {}
     for number in features.numeric:  # evenly spaced in what enters the design
         entering = np.append(number.imputed, np.linspace(*number.entering_range, POINTS))
         if number.log:  # of the number itself
             entering = np.copysign(np.expm1(np.abs(entering)), entering)
         typical[number.name], *grids[number.name] = entering.tolist()
-        shown[number.name] = grids[number.name]
-    shares = None  # XᵀX has the sum of rows in the row of the constant
-    if equations.constant is not None and equations.rows is not None:
-        shares = equations.root.T @ equations.root[:, equations.constant] / equations.rows
     for category, block in zip(features.categorical, features.category_blocks, strict=True):
-        levels = category.levels
-        typical[category.name] = levels[0] if levels else None
-        if levels and shares is not None:  # the commonest
-            kept = features.kept_places[block]
-            own = np.where(kept >= 0, shares[kept], np.nan)
-            pruned = np.isnan(own)  # a level without a column has what the others leave
-            own[pruned] = (1 - np.nansum(own)) / max(1, int(pruned.sum()))
-            typical[category.name] = levels[int(np.argmax(own[: len(levels)]))]
-        grids[category.name] = list(levels[:MAX_LEVELS])
-        if levels:
-            shown[category.name] = list(category.labels[: len(grids[category.name])])
+        if category.levels:
+            # The commonest level is the one that was left out, where one was.
+            left_out = features.kept_places[block][: len(category.levels)] < 0
+            typical[category.name] = category.levels[int(np.argmax(left_out))]
+            grids[category.name] = list(category.levels[:MAX_LEVELS])
     count, start, arrays = sum(map(len, grids.values())), 0, {}
     for name, values in grids.items():
         entries = [typical[name]] * count
         entries[start : start + len(values)] = values
         start += len(values)
         # Not pa.array of a list, which imports pandas.
-        if isinstance(typical[name], float):
-            arrays[name] = arrow_numbers(np.array(entries))
-        elif typical[name] is None:  # a category without levels of its own
-            arrays[name] = pa.nulls(count, pa.string())
-        else:
-            arrays[name] = arrow_words(entries, pa.string())
-    return shown, pa.table(arrays)
+        is_number = isinstance(typical[name], float)
+        arrays[name] = (
+            arrow_numbers(np.array(entries)) if is_number else arrow_words(entries, pa.string())
+        )
+    for name in set(features.columns) - set(arrays):  # categories without levels of their own
+        arrays[name] = pa.nulls(count, pa.string())
+    return grids, pa.table(arrays)

@@ -267,7 +267,7 @@ class LinearModel:
         _write(path, self, {"coef": self.coef.tolist(), "residual_ms": residual_ms}, {})
 
     @classmethod
-    def from_document(cls, document: dict[str, Any]) -> LinearModel:
+    def from_document(cls, document: dict[str, Any], _arrays: Arrays) -> LinearModel:
         """Return the model of a file; any damage is an exception."""
         values = _common_values(cls, document, LinearOptions)
         values |= {
@@ -280,10 +280,9 @@ class LinearModel:
         }
         model = cls(**values)
         names, features = model.feature_names, model.features
-        if model.coef.ndim != 1 or (names is not None and len(model.coef) != len(names)):
-            raise ValueError("coef and feature_names differ in length")
-        if features is not None and features.names != names:
-            raise ValueError("features and feature_names differ")
+        shape = model.coef.shape if names is None else (len(names),)
+        if shape != (len(model.coef),) or (features is not None and features.names != names):
+            raise ValueError("the columns differ")
         return model
 
 
@@ -359,12 +358,11 @@ class NetworkModel:
         inputs = model.width if features is None else len(input_columns(features))
         widths = [inputs, *(matrix.shape[1] for matrix in model.layers)]
         shapes = [(before + 1, after) for before, after in pairwise(widths)]
-        if [each.shape for each in model.layers] != shapes or widths[-1] != 1:
+        fit = [each.shape for each in model.layers] == shapes and widths[-1] == 1
+        if not fit or (features is None and inputs != len(model.spread or ())):
             raise ValueError("the layers do not fit together, or not the columns")
         if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in model.layers):
             raise ValueError("a layer is not a matrix of finite float32")
-        if features is None and not model.width == len(model.spread or ()):
-            raise ValueError("the columns differ in number")
         return model
 
 
@@ -442,31 +440,23 @@ def _write(
 def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Model:
     """Return the model in a file, of this kind or of any; what is out of place is an InputError."""
     content = read_bytes(to_path("path", path), math.inf)
-    formats = [each.FORMAT for each in (LinearModel, NetworkModel) if kind in (None, each)]
+    kinds = {each.FORMAT: each for each in (LinearModel, NetworkModel) if kind in (None, each)}
     try:
         document, arrays = _parse(content)
-        if document["format"] not in formats:
-            raise ValueError("another format")
-    except _DAMAGE as error:
-        raise InputError(
-            f"{path} is not a model file ({' or '.join(formats)}), or a damaged one; name one "
-            "that a fitted model was written to"
-        ) from error
-    if document.get("version") != VERSION:
-        raise InputError(
-            f"{path} is a model file of a version other than {VERSION}; update labeldp"
-        )
-    # The seal comes first: a file that was damaged is refused here, whatever the damage is. What
-    # follows is for files that someone made and sealed, so that they fail now and in one line.
-    if document.get("seal") != seal_of(document, arrays):
-        raise InputError(f"{path} is an altered model file (its seal does not match); fit it again")
-    try:
-        if document["format"] == LinearModel.FORMAT:
-            return LinearModel.from_document(document)
-        return NetworkModel.from_document(document, arrays)
+        of_format = kinds[document["format"]]
+        if document["version"] != VERSION:
+            raise ValueError("its version is another; update labeldp")
+        # The seal comes first: a file that was damaged is refused here, whatever the damage is.
+        # What follows is for files that someone made and sealed, so that they fail now.
+        if document["seal"] != seal_of(document, arrays):
+            raise ValueError("it is an altered model file: its seal does not match")
+        return of_format.from_document(document, arrays)
     except _DAMAGE as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"{path} is a damaged model file: {reason}") from error
+        raise InputError(
+            f"{path} is not a model file ({' or '.join(kinds)}), or a damaged one: {reason}; name "
+            "one that a fitted model was written to"
+        ) from error
 
 
 def _parse(content: bytes) -> tuple[dict[str, Any], Arrays]:

@@ -357,22 +357,17 @@ def bag_equations(
 
 def bag_members(table: pa.Table, bags: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     """Return the columns bag, row and weight of a table of the rows of so many bags."""
-    for name in ("bag", "row", "weight"):
-        if name not in table.column_names or table.column(name).null_count:
-            raise DataError(
-                f"the bag table needs a column {name!r} without gaps; restore the release"
-            )
-    bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
-    if bag.dtype.kind not in "iu" or row.dtype.kind not in "iu":
-        raise InputError("bag and row must be whole numbers")
-    if len(bag) == 0 or bag.min() < 0 or bag.max() >= bags or row.min() < 0:
-        raise InputError(f"bags must count from 0 to {bags - 1}, one label each; rows from 0")
-    counts = np.bincount(bag, minlength=bags)
-    if counts.min() == 0:
-        raise InputError(f"bag {int(np.argmin(counts))} has no rows")
-    if not np.isfinite(weight).all():
-        raise InputError("weights holds values that are not finite")
-    return bag.astype(np.int64), row.astype(np.int64), weight
+    names = ("bag", "row", "weight")
+    if all(name in table.column_names and not table.column(name).null_count for name in names):
+        bag, row, weight = (column_numbers(table.column(name)) for name in names)
+        are_whole = bag.dtype.kind in "iu" and row.dtype.kind in "iu"
+        are_places = np.array_equal(np.unique(bag), np.arange(bags)) and row.min(initial=0) >= 0
+        if are_whole and are_places and np.isfinite(weight).all():
+            return bag.astype(np.int64), row.astype(np.int64), weight
+    raise DataError(
+        f"the bag table must have a bag of 0 to {bags - 1}, a row and a finite weight in every "
+        "line, and every bag in some line; restore the release"
+    )
 
 
 def plain_equations(design: Array, labels: Array, constant: int | None) -> NoisyNormalEquations:
