@@ -135,13 +135,16 @@ def test_what_does_not_go_together_is_refused() -> None:
     heights = [None if place < 9 else x for place, x in enumerate(part(5)["height"].to_pylist())]
     for other, message in (
         (released(1, 1e4, 5), "of the same rows"),
-        (release_of(part(3).drop_columns(["score"])), "differ in their columns"),
+        (release_of(part(3).drop_columns(["score"])), "they differ in their label, in columns"),
         (release_of(part(3), "wtd-flag", bags=40), "not of sums with public weights"),
-        (replace(released(2), certificate=renamed), "differ in their label"),
-        (release_of(part(4).set_column(3, "town", towns)), "differ in the levels of 'town'"),
+        (replace(released(2), certificate=renamed), "they differ in their label, in columns"),
+        (
+            release_of(part(4).set_column(3, "town", towns)),
+            "they differ in their label, in columns",
+        ),
         (
             release_of(part(5).set_column(0, "height", [heights])),
-            "whether 'height' has missing values",
+            "they differ in their label, in columns",
         ),
     ):
         with pytest.raises(InputError, match=message):

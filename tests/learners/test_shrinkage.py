@@ -304,7 +304,7 @@ def test_it_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
     for data in ((sketch(),), (np.eye(3), np.ones(3))):
         with pytest.raises(InputError, match="`shrink=True` needs a release"):
             LinearRegressor(shrink=True).fit(*data)
-    with pytest.raises(InputError, match="`shrink=True` chooses its own penalty"):
+    with pytest.raises(InputError, match="`shrink=True` exclude each other"):
         LinearRegressor(shrink=True, penalty=1.0).fit(released(0.1, 3))
     sketch().save(tmp_path / "sketch")
     assert "--shrink needs a release" in labeldp("fit", tmp_path / "sketch", "--shrink").error

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, LinearRegressor, Release, scan
+from labeldp import LinearRegressor, Release, scan
 from labeldp.learners.linear import POINTS
-from labeldp.learners.summary import picture, pictures
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.drawn import draw_release, features_of, pay_table
@@ -218,23 +217,3 @@ def test_sampling_counts_where_the_residual_is_known() -> None:
     np.testing.assert_allclose(np.sqrt(total**2 - privacy**2), classical, rtol=0.1)
     silent = small_plan(epsilon=400, residual_share=0.0).release(SMALL)
     assert LinearRegressor().fit(silent).effects_[0].total_errors is None
-
-
-def test_pictures_show_them() -> None:
-    model = LinearRegressor().fit(small_plan().release(SMALL))._model()
-    first, age, _, kind = pictures(model)
-    assert first.name == "coefficients"
-    assert set(first.names) == {"age", "rich", "kind=a", "kind=c"}  # b, the commonest, is the base
-    assert age.name == "column-01-age"
-    assert kind.names == ("a", "b", "c")
-    line = age.curves[-1]
-    assert list(line.x) == model.effects[0].values
-    assert all(low <= y <= high for low, y, high in zip(line.low, line.y, line.high, strict=True))
-    assert model.label_range[0] <= min(line.low) < max(line.high) <= model.label_range[1]
-    with pytest.raises(InputError, match="no column 'size' to show; it has age"):
-        picture(model, "size")
-    curved = small_plan(basis="splines:3+fourier:4").release(SMALL)
-    shown = picture(LinearRegressor().fit(curved)._model())
-    assert shown.title == "Coefficients, without those of curves"
-    assert not any("max(" in name or "wave" in name for name in shown.names)
-    assert "age" in shown.names

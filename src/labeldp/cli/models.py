@@ -21,11 +21,10 @@ from labeldp.cli.options import (
     text_options,
     together,
 )
-from labeldp.cli.output import draw_pictures, emit_json, note, progress
+from labeldp.cli.output import emit_json, note, progress
 from labeldp.errors import DataError, InputError, UnknownColumnError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import make_options
-from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
@@ -77,7 +76,6 @@ def _penalty(*declarations: str, **settings: Any) -> Decorator:
     option("--seed", type=click.IntRange(min=0), help="Seed of the first weights (default: 0)."),
     group="Options of --model neural",
 )
-@option("--plots", type=Path, help="Draw into this new directory; needs the extra plots.")
 @option("--test", metavar="TABLE", help="Labelled rows to score on; for the curator only.")
 @option("--label", metavar="COLUMN", help="The label column of --test.")
 @option("--no-verify", is_flag=True, group="Output options", help="Fit even if files were altered.")
@@ -89,7 +87,6 @@ def fit(
     out: Path | None,
     kind: str,
     data: str | None,
-    plots: Path | None,
     test: str | None,
     label: str | None,
     no_verify: bool,
@@ -100,36 +97,30 @@ def fit(
     """Fit a regression on one or several releases; this costs no privacy."""
     from labeldp.learners.linear import fit_release
     from labeldp.learners.models import LinearOptions
-    from labeldp.learners.summary import Summary, pictures
+    from labeldp.learners.summary import Summary
     from labeldp.release.files import Release, table_rows
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
-    for target in filter(None, (out, plots)):
-        check_target(target)
-    if plots is not None:
-        need_matplotlib()
+    if out is not None:
+        check_target(out)
     releases = [Release.load(directory, verify=not no_verify) for directory in directories]
     one_needs_rows = len(releases) == 1 and releases[0].needs_rows
     rows = table_rows(releases[0], data) if one_needs_rows else None
     model: Model
     if kind == "neural":
-        if plots is not None:
-            raise InputError("--plots is for --model linear; leave it out")
         model = network = _fit_network(releases, rows, learning)
         text = network.describe(releases[0].bags)
         facts: dict[str, Any] = {"quality": network.quality and asdict(network.quality)}
     else:
         options = make_options(LinearOptions, learning).checked_options()
-        model = linear = fit_release(releases, rows, options)
-        table = Summary.of(linear)
+        model = fit_release(releases, rows, options)
+        table = Summary.of(model)
         text, facts = table.text(None if verbose else _MOST_COEFFICIENTS), table.to_dict()
     score: dict[str, Any] = dict.fromkeys(("test_mse", "test_r2", "test_constant_mse"))
     if test is not None and label is not None:
         score = _score(model, releases, test, label)
         note("the score on --test comes from raw labels: for the curator, not for publication")
-    if plots is not None:
-        draw_pictures(pictures(linear), plots)
     if out is not None:
         model.save(out)
     if as_json:

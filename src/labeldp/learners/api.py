@@ -34,8 +34,7 @@ from labeldp.learners.models import (
     NetworkOptions,
     load_model,
 )
-from labeldp.learners.summary import Summary, picture
-from labeldp.pictures import render
+from labeldp.learners.summary import Summary
 from labeldp.release.files import Release, table_rows
 
 if TYPE_CHECKING:
@@ -258,14 +257,6 @@ class LinearRegressor(_Estimator, LinearOptions):
     def summary(self) -> Summary:
         """Return release, estimated quality and coefficients with errors, for people to read."""
         return Summary.of(cast(LinearModel, self._model()))
-
-    def plot(self, column: str | None = None, *, dark: bool = False) -> Any:
-        """Return a matplotlib figure: predictions along a column, or without one the coefficients.
-
-        Other columns stay at typical values; bands are at `confidence`, from privacy and, where
-        the residual is known, from privacy and sampling. The extra "plots" is needed.
-        """
-        return render(picture(cast(LinearModel, self._model()), column), dark=dark)
 
 
 @dataclass(eq=False, repr=False)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -483,8 +483,18 @@ def pool(parts: Sequence[NoisyNormalEquations]) -> NoisyNormalEquations:
 
 
 def _check_together(releases: Sequence[Release]) -> None:
-    """Refuse releases that cannot be fitted together."""
-    problem = None
+    """Refuse releases that cannot be fitted together.
+
+    Numbers must be affine maps of each other, but for rows winsorised at other ends.
+    """
+    problem, forms = None, []
+    for release in releases:
+        features, label = release.features, release.certificate["labels"]["column"]
+        numbers = [
+            (each.indicator, each.log, each.missing and not each.indicator and each.imputed)
+            for each in features.numeric
+        ]
+        forms.append((label, features.columns, features.intercept, features.categorical, numbers))
     rows = {release.certificate["digests"]["feature_sums"] for release in releases}
     if not all(isinstance(release.label_model, SumLabels) for release in releases):
         problem = (
@@ -492,35 +502,13 @@ def _check_together(releases: Sequence[Release]) -> None:
         )
     elif len(rows) < len(releases):
         problem = "two are of the same rows, and their privacy adds up; fit one of them"
-    first, *others = map(_form, releases)
-    differing = [name for name in first for other in others if other.get(name) != first[name]]
-    if problem is None and differing:
-        problem = f"they differ in {differing[0]}; plan them alike"
+    elif any(form != forms[0] for form in forms):
+        problem = (
+            "they differ in their label, in columns, in the levels of one, in what missing values "
+            "of one count as, or in logarithms; plan them alike"
+        )
     if problem is not None:
         raise InputError(f"the releases do not go together: {problem}")
-
-
-def _form(release: Release) -> dict[str, Any]:
-    """Return what releases must have in common, under the words for it.
-
-    Numbers must be affine maps of each other, but for rows winsorised at other ends.
-    """
-    features = release.features
-    levels = {f"the levels of {each.name!r}": each for each in features.categorical}
-    numbers = {
-        f"whether {each.name!r} has missing values, what fills them, or its logarithm": (
-            each.indicator,
-            each.log,
-            each.missing and not each.indicator and each.imputed,
-        )
-        for each in features.numeric
-    }
-    return {
-        "their label": release.certificate["labels"]["column"],
-        "their columns": (features.columns, features.intercept),
-        **levels,
-        **numbers,
-    }
 
 
 def _raw_combinations(features: FeatureMap) -> Array:

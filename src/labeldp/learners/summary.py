@@ -1,27 +1,19 @@
-"""A linear fit for people: one dictionary, also as text, and pictures.
+"""A linear fit for people: one dictionary, also as text.
 
-`Summary.of(model)` fills the dictionary; the text prints it and decides nothing. `picture` shows
-predictions along a column, or the coefficients.
+`Summary.of(model)` fills the dictionary; the text prints it and decides nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
-
 from labeldp.display import format_budget
-from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.models import LinearModel
-from labeldp.pictures import Curve, Picture
 
-MAX_COEFFICIENTS = 30
-"""Shown in a picture."""
 _HEADER = ("column", "value", "from privacy", "from sampling", "total", "low", "high")
 _NUMBERS = ("value", "privacy_error", "sampling_error", "total_error", "low", "high")
 
@@ -167,120 +159,3 @@ def _significance(entry: dict[str, Any]) -> float:
 def _table_cells(entry: dict[str, Any]) -> tuple[str, ...]:
     numbers = (entry[name] for name in _NUMBERS)
     return (entry["name"], *("–" if number is None else f"{number:.5g}" for number in numbers))
-
-
-# --- pictures ---
-
-
-def pictures(model: LinearModel) -> list[Picture]:
-    """Return all pictures of a model, the coefficients first."""
-    return [picture(model), *(picture(model, effect.column) for effect in model.effects)]
-
-
-def picture(model: LinearModel, column: str | None = None) -> Picture:
-    """Return the picture of predictions along one column, or of the coefficients."""
-    if column is None:
-        return _coefficients_picture(model)
-    effects = {effect.column: effect for effect in model.effects}
-    if column not in effects:
-        known = ", ".join(list(effects)[:8])
-        raise InputError(f"the fit has no column {column!r} to show; it has {known or 'none'}")
-    effect, place = effects[column], list(effects).index(column) + 1
-    has_levels = isinstance(effect.values[0], str)
-    return Picture(
-        name=f"column-{place:02}-{re.sub(r'[^a-zA-Z0-9]', '-', column)[:40]}",
-        title=f"Predictions as {column} moves, other columns at typical values",
-        x_label=column,
-        y_label="prediction",
-        curves=_curves(
-            model,
-            "prediction",
-            range(len(effect.values)) if has_levels else effect.values,
-            effect.predictions,
-            (effect.total_errors, effect.privacy_errors),
-            style="points" if has_levels else "line",
-            ends=model.label_range if model.options.clip else None,
-        ),
-        names=tuple(effect.values) if has_levels else (),
-        sideways=has_levels and len(effect.values) > 6,
-    )
-
-
-def _coefficients_picture(model: LinearModel) -> Picture:
-    """Return the largest coefficients, numbers over the range of their column so that all compare.
-
-    One of a hinge or a wave says nothing by itself: curves have pictures of their own.
-    """
-    features, spans, curves = model.features, dict[str, float](), set[str]()
-    if features is not None:
-        for column in features.numeric:  # how far it reaches, in what enters the design
-            low, high = column.entering_range
-            spans[column.design_columns[0].name] = high - low
-        degrees = zip(features.names, features.degrees, strict=True)
-        curves = {name for name, degree in degrees if degree}
-    entries = [each for each in model.coefficients if each.name not in {"intercept", *curves}]
-    entries.sort(key=lambda entry: -abs(entry.value * spans.get(entry.name, 1.0)))
-    shown = entries[:MAX_COEFFICIENTS]
-    title = ["Coefficients"]
-    if len(shown) < len(entries):
-        title.append(f"the {len(shown)} largest of {len(entries)}")
-    if curves:
-        title.append("without those of curves")
-
-    def across(numbers: list[Any]) -> list[float] | None:
-        if None in numbers:
-            return None
-        return [n * spans.get(each.name, 1.0) for n, each in zip(numbers, shown, strict=True)]
-
-    return Picture(
-        name="coefficients",
-        title=", ".join(title),
-        x_label="",
-        y_label="change of the label: numbers across their range, levels against the base",
-        curves=_curves(
-            model,
-            "coefficient",
-            range(len(shown)),
-            across([each.value for each in shown]),
-            (
-                across([each.total_error for each in shown]),
-                across([each.privacy_error for each in shown]),
-            ),
-        ),
-        levels=(("", 0.0),),
-        names=tuple(entry.name for entry in shown),
-        sideways=True,
-    )
-
-
-def _curves(
-    model: LinearModel,
-    name: str,
-    x: Sequence[float],
-    y: Any,
-    errors: tuple[Any, Any],
-    *,
-    style: str = "points",
-    ends: tuple[float, float] | None = None,
-) -> tuple[Curve, ...]:
-    """Return intervals with sampling first, then of privacy alone; each where it is known.
-
-    `errors` are those of both together and of privacy. All is clipped to `ends`.
-    """
-    level, reach = f"{100 * model.options.confidence:g} %", _deviations(model)
-
-    def line(shift: Any) -> tuple[float, ...]:
-        return tuple(np.clip(np.array(y) + shift, *(ends or (None, None))).tolist())
-
-    def curve(label: str, errors: Any, style: str, colour: int) -> Curve:
-        distance = reach * np.array(errors or 0.0)
-        low, high = (line(-distance), line(distance)) if errors else ((), ())
-        return Curve(label, tuple(x), line(0.0), low, high, style=style, colour=colour)
-
-    total, privacy = errors
-    curves = []
-    if total is not None:
-        around = "bars" if style == "points" else "band"
-        curves.append(curve(f"{level}, privacy and sampling", total, around, 1))
-    own = name if privacy is None else f"{name}, {level} for what privacy adds"
-    return (*curves, curve(own, privacy, style, 0))
