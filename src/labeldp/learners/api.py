@@ -94,7 +94,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
-                "only a release or bags carry their own labels"
+                "only a release carries its own labels"
             )
         X, y = _validate(self, X, y, y_numeric=True)
         names = getattr(self, "feature_names_in_", None)

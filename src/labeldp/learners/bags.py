@@ -261,7 +261,7 @@ def _fit_average(
     standard, shift, scale = standardise_labels(bags, std, label_range)
     networks = _train(standard, options, progress, in_parts=True)
     held_out = np.concatenate([network.held_out for network in networks])
-    outputs = np.concatenate([network.outputs for network in networks])
+    outputs = np.concatenate([network.held_out_sums() for network in networks])
     share, gain, gain_error = score_held_out(standard.labels[held_out], outputs)
     matrices = average_networks([network.matrices for network in networks], share)
     # Per row: as a share of the labels' variance, and in squared label units.

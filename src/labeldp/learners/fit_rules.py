@@ -85,31 +85,27 @@ class FitRule:
 
 
 class _CentredColumns:
-    """The columns but for the constant, without their part along q0, and their SVD."""
+    """The columns but for the constant, without their part along q0, and their SVD.
+
+    Without a constant q0 is 0, and they are the columns themselves.
+    """
 
     def __init__(self, equations: NoisyNormalEquations) -> None:
-        root, self.mean = equations.root, equations.mean_direction
-        self.others = self.columns = root
-        self.place = equations.constant or 0
-        if self.mean is not None:
-            self.others = np.delete(root, self.place, axis=1)
-            self.columns = self.others - np.outer(self.mean, self.mean @ self.others)
-            self.length = np.linalg.norm(root[:, self.place])
+        root, mean = equations.root, equations.mean_direction
+        self.place = None if mean is None else equations.constant
+        self.mean = np.zeros(len(root)) if mean is None else mean
+        self.others = root if self.place is None else np.delete(root, self.place, axis=1)
+        self.columns = self.others - np.outer(self.mean, self.mean @ self.others)
         # Relative to the whole design: without the constant, rounding must not look large.
-        scale = float(np.linalg.norm(root, axis=0).max(initial=0.0))
+        lengths = np.linalg.norm(root, axis=0)
         self.left, self.values, self.right = truncated_svd(
-            self.columns, equations.rank_tolerance, scale
+            self.columns, equations.rank_tolerance, float(lengths.max(initial=0.0))
         )
-
-    def along_mean(self, estimate: Array) -> Array:
-        """Return the part of b̃ that the constant explains."""
-        if self.mean is None:
-            return np.zeros(len(estimate))
-        return np.asarray(self.mean * (self.mean @ estimate))
+        self.length = 1.0 if self.place is None else lengths[self.place]
 
     def insert_constant(self, slopes: Array, estimate: Array) -> Array:
         """Return slopes with the constant's coefficient; both may be matrices of columns."""
-        if self.mean is None:
+        if self.place is None:
             return slopes
         own = self.mean @ (estimate - self.others @ slopes) / self.length
         return np.insert(slopes, self.place, own, axis=0)
@@ -192,7 +188,7 @@ def best_ridge(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
 
     def path(estimate: Array) -> tuple[list[float], Array]:
         slopes = (kept * (left.T @ estimate)) @ left.T
-        return penalties.tolist(), slopes + centred.along_mean(estimate)
+        return penalties.tolist(), slopes + centred.mean * (centred.mean @ estimate)
 
     return _nearest(equations, label_range, path, lambda penalty: ridge(equations, penalty))
 
@@ -355,7 +351,7 @@ def best_lasso(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
         largest = float(np.abs(columns.T @ estimate / rows).max(initial=0.0))
         penalties = largest * _LASSO_SHARES
         slopes = _lasso_path(columns, estimate, rows, penalties)
-        predictions = slopes @ columns.T + centred.along_mean(estimate)
+        predictions = slopes @ columns.T + centred.mean * (centred.mean @ estimate)
         return list(zip(penalties.tolist(), slopes, strict=True)), predictions
 
     return _nearest(
@@ -368,9 +364,7 @@ def _lasso_rule(
 ) -> FitRule:
     """Return the rule; where b̂ is smooth it moves as least squares on the columns it keeps."""
     basis = np.linalg.qr(centred.columns[:, slopes != 0])[0]
-    smoother = basis @ basis.T
-    if centred.mean is not None:
-        smoother += np.outer(centred.mean, centred.mean)
+    smoother = basis @ basis.T + np.outer(centred.mean, centred.mean)
     kept = int(np.count_nonzero(slopes))
     info = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
     coefficients = centred.insert_constant(slopes, estimate)

@@ -17,7 +17,6 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
@@ -387,18 +386,17 @@ def _common_values(
     Files of earlier versions have fields and parameters beside these, which are left out.
     """
     values = {each.name: document[each.name] for each in fields(kind) if each.name != "options"}
-    conversions: dict[str, Callable[[Any], Any]] = {
-        "features": FeatureMap.from_json,
-        "feature_names": tuple,
-        "label_range": lambda ends: to_range("label_range", ends),
-        "quality": lambda entry: Quality(**entry),
-    }
-    for name, convert in conversions.items():
-        if values[name] is not None:
-            values[name] = convert(values[name])
-    parameters = document["parameters"]
+    parameters, names, ends = (
+        document[name] for name in ("parameters", "feature_names", "label_range")
+    )
     known = {each.name: parameters[each.name] for each in fields(options)}
-    return values | {"options": options(**known).checked_options()}
+    return values | {
+        "options": options(**known).checked_options(),
+        "features": values["features"] and FeatureMap.from_json(values["features"]),
+        "feature_names": names and tuple(names),
+        "label_range": ends and to_range("label_range", ends),
+        "quality": values["quality"] and Quality(**values["quality"]),
+    }
 
 
 def seal_of(document: dict[str, Any], arrays: Arrays) -> str:

@@ -66,8 +66,8 @@ def train(
                     network.keep_if_best(epoch, sum(losses) - loss if in_parts else loss)
                 if epoch - max(network.best_epoch for network in networks) >= options.patience:
                     break
-        for network in networks:
-            network.finish(centred=in_parts)
+        for network in networks if in_parts else []:
+            network.centre()
         return networks
     finally:
         torch.set_num_threads(threads)
@@ -131,14 +131,13 @@ class TrainedNetwork:
         self._options, self._bags, self._generator = options, bags, generator
         self._weights: list[torch.Tensor] = []
         # The inputs of a row that are not zero, not all levels, set the scale of the first layer.
-        active = int(np.diff(bags.inputs.indptr).max(initial=1))
-        fans = (active, *options.hidden)
-        widths = pairwise((bags.inputs.shape[1], *options.hidden, 1))
-        for layer, (fan, (here, there)) in enumerate(zip(fans, widths, strict=True)):
+        fans = (int(np.diff(bags.inputs.indptr).max(initial=1)), *options.hidden)
+        widths = (bags.inputs.shape[1], *options.hidden, 1)
+        for layer, (here, there) in enumerate(pairwise(widths)):
             matrix = torch.zeros((here + 1, there), dtype=torch.float32, device="cpu")
             if layer < len(options.hidden):
                 # He-uniform without bias. The output stays zero: the best constant.
-                limit = math.sqrt(6.0 / fan)
+                limit = math.sqrt(6.0 / fans[layer])
                 matrix[:-1].uniform_(-limit, limit, generator=generator)
             self._weights.append(matrix.requires_grad_())
         self._optimizer = torch.optim.Adam(self._weights)
@@ -149,8 +148,6 @@ class TrainedNetwork:
         else:
             self._used = np.setdiff1d(everything, held_out)
             share = _PRIOR_SHARE / (len(self._used) * bags.energy_per_bag)
-        rows_per_batch = int(bags.lengths[self._used].sum()) // _BATCHES
-        self._batch_rows = min(options.batch_rows, max(_FEW_ROWS, rows_per_batch))
         # The precision of the law that weights start with; of the output, that which makes the
         # variance of g one, as of the labels without noise.
         self._decays = [*(share * fan / 2 for fan in fans[:-1]), share * fans[-1]]
@@ -169,13 +166,15 @@ class TrainedNetwork:
         If there is none, the loss falls from epoch to epoch, so that the last network is kept.
         """
         options, bags = self._options, self._bags
-        count = len(self._used) * bags.energy_per_bag
         turn = math.pi * epoch / max(1, options.epochs - 1)
         rate = options.final_rate + (options.learning_rate - options.final_rate) * (
             (1 + math.cos(turn)) / 2
         )
         self._optimizer.param_groups[0]["lr"] = rate
-        batches = _cut(bags, self._permute(self._used), self._batch_rows)
+        rows_per_batch = int(bags.lengths[self._used].sum()) // _BATCHES
+        most = min(options.batch_rows, max(_FEW_ROWS, rows_per_batch))
+        batches = _cut(bags, self._permute(self._used), most)
+        count = len(self._used) * bags.energy_per_bag
         weight = len(batches) / count  # the mean over all the bags
         self.losses.append(sum(self._step(batch, weight) for batch in batches) / count)
         if len(self.held_out):
@@ -192,23 +191,19 @@ class TrainedNetwork:
             self.matrices = tuple(matrix.detach().numpy().copy() for matrix in self._weights)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def finish(self, *, centred: bool) -> None:
-        """Compute Σ w g of the bags that were held out as `outputs`, by the best network.
+    def centre(self) -> None:
+        """Make the mean of the best network over all rows 0, by its bias."""
+        tensors, total = list(map(torch.from_numpy, self.matrices)), 0.0
+        for part in np.split(rows := np.arange(self._bags.rows), rows[::_PART_ROWS][1:]):
+            total += float(_outputs(self._bags, tensors, part).double().sum())
+        self.matrices[-1][-1, 0] = -total / self._bags.rows
 
-        If `centred`, its mean over all rows is subtracted.
-        """
-        bags = self._bags
-        tensors = [torch.from_numpy(matrix) for matrix in self.matrices]  # the same memory
-        if centred:
-            rows = np.arange(bags.rows)
-            parts = [rows[start : start + _PART_ROWS] for start in rows[::_PART_ROWS]]
-            total = sum(float(_outputs(bags, tensors, part).double().sum()) for part in parts)
-            self.matrices[-1][-1, 0] = -total / bags.rows
-        sums = [
-            network_sums(bags, tensors, part).double().numpy()
-            for part in _cut(bags, self.held_out, _PART_ROWS)
-        ]
-        self.outputs: NDArray[np.float64] = np.concatenate([np.empty(0), *sums])
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def held_out_sums(self) -> NDArray[np.float64]:
+        """Return Σ w g of the bags that were held out, by the best network."""
+        tensors, bags = list(map(torch.from_numpy, self.matrices)), self._bags
+        parts = _cut(bags, self.held_out, _PART_ROWS)
+        return np.concatenate([network_sums(bags, tensors, part).double() for part in parts])
 
     def _step(self, batch: Indices, weight: float) -> float:
         """Take one step by the loss of a batch; return that loss."""
