@@ -62,7 +62,7 @@ def test_auto_is_linear_where_nothing_can_bend():
     random = np.random.default_rng(0)
     data = pa.table({"k": random.choice(["a", "b"], 1000), "y": random.uniform(size=1000)})
     made = plan(scan(data, label="y", label_range=(0, 1)), 1.0, 1e-6, basis="auto")
-    assert any("basis auto chose linear" in note for note in made.notes)
+    assert len(made.features.names) == 2
     assert "hinges" not in basis_to_json(made.features.basis)
 
 
