@@ -11,38 +11,33 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
-from labeldp.errors import positive
+from labeldp.errors import positive, to_float
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.base import Mechanism, MechanismPlan
 from labeldp.mechanisms.checks import check_labels
 from labeldp.mechanisms.design_summary import feature_bound
 from labeldp.mechanisms.forecast import forecast
+from labeldp.mechanisms.options import OptionGroup, checked, option
 from labeldp.release.certificate import Claim, read_common_fields
 from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 
 NAME = "noisy-moments"
-SECTION: dict[str, Any] = {
-    "type": "object",
-    "properties": {"noise_std": {"type": "number"}, "feature_bound": {"type": "number"}},
-    "required": ["noise_std", "feature_bound"],
-}
+NUMBER = {"type": "number"}
+SECTION = {"type": "object", "properties": {"noise_std": NUMBER, "feature_bound": NUMBER}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsOptions:
-    moment_std: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.moment_std is not None:
-            positive(moment_std=self.moment_std)
+class MomentsOptions(OptionGroup):
+    moment_std: float | None = option(checked(to_float, positive))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsClaim(Claim):
-    """What is promised, and all that it follows from."""
+    """What is promised, and all that it follows from: fields beside those of every claim."""
 
     mechanism: ClassVar[str] = NAME
     basis = "Gaussian mechanism on X'y; feature_bound bounds the norm of every encoded row"
@@ -57,10 +52,9 @@ class MomentsClaim(Claim):
     def own_fields(self) -> dict[str, Any]:
         return {"moments": {"noise_std": self.noise_std, "feature_bound": self.feature_bound}}
 
-
-def label_stds(claim: MomentsClaim, scales: np.ndarray) -> np.ndarray:
-    """Return the noise on each aggregate: weights are the columns' integers, without scales."""
-    return claim.noise_std / scales * (1 + 2.0**-50)
+    def stds(self, features: FeatureMap) -> np.ndarray:
+        """Return the noise on each aggregate: weights are the columns' integers, without scales."""
+        return self.noise_std / features.kept_scales * (1 + 2.0**-50)
 
 
 class NoisyMoments(Mechanism):
@@ -69,20 +63,13 @@ class NoisyMoments(Mechanism):
     sections: ClassVar = {"moments": SECTION}
 
     def plan(self, request: Any, design: Any, source: Any, engine: Any) -> MechanismPlan:  # noqa: ARG002
-        features, facts, rank = design.features, design.facts, design.factor.rank
-        bound = feature_bound(features)
-        needed = facts.width * bound / largest_mu(request.epsilon, request.delta) * (1 + 1e-9)
+        fields, bound = design.claim_fields(request), feature_bound(design.features)
+        rows, rank, width = fields["rows"], fields["rank"], design.facts.width
+        needed = width * bound / largest_mu(request.epsilon, request.delta) * (1 + 1e-9)
         std = request.options.moment_std or needed
-        claim = MomentsClaim(
-            **design.claim_fields(request), bags=rank, feature_bound=bound, noise_std=std
-        )
-        roughly = forecast(
-            rows=facts.rows,
-            rank=rank,
-            bags=2 * rank + 2,
-            residual_ms=(facts.width / 10) ** 2,
-            added_variance=std**2,
-        )
+        claim = MomentsClaim(**fields, bags=rank, feature_bound=bound, noise_std=std)
+        noise = {"residual_ms": (width / 10) ** 2, "added_variance": std**2}
+        roughly = forecast(rows=rows, rank=rank, bags=2 * rank + 2, **noise)
         return self.make_plan(design, claim, roughly)
 
     def run(self, plan: MechanismPlan, source: Any, engine: Any, randomness: Any) -> PendingRelease:
@@ -91,7 +78,6 @@ class NoisyMoments(Mechanism):
         plan.check_source(
             source,
             claim.bags == len(features.names),
-            claim.intercept == features.intercept,
             claim.feature_bound >= feature_bound(features),
         )
         randomness.spend()
@@ -100,7 +86,7 @@ class NoisyMoments(Mechanism):
         plan.check_feature_sums(gram.digest())
         kept, whole = list(features.kept_columns), gram.exact(range(gram.width))
         sums = moments.cross[kept] + labels.centre * whole[0][kept]  # labels count from the centre
-        stds = label_stds(claim, features.kept_scales)
+        stds = claim.stds(features)
         code_stds = np.ldexp(stds, -labels.exponent)
         grid = rounded_noise.grid_for(float(stds.min()))
 
@@ -120,21 +106,18 @@ class NoisyMoments(Mechanism):
         return plan.pending_release(source, randomness, grid=grid, schema=schema, batches=[batch])
 
     def claim_from_json(self, document: dict[str, Any]) -> MomentsClaim:
-        return MomentsClaim(
-            **read_common_fields(document),
-            **document["moments"],
-        )
+        return MomentsClaim(**read_common_fields(document), **document["moments"])
 
     def check(self, release: Any) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
         if claim.feature_bound < feature_bound(features):
             yield "certificate: the features may have longer rows than moments.feature_bound"
-        stds = label_stds(claim, features.kept_scales)
-        yield from check_labels(release, claim, rounded_noise.grid_for(float(stds.min())))
+        grid = rounded_noise.grid_for(float(claim.stds(features).min()))
+        yield from check_labels(release, claim, grid)
 
     def label_model(self, release: Any) -> SumLabels:
-        claim, scales = self.claim_from_json(release.certificate), release.features.kept_scales
-        return SumLabels(label_stds(claim, scales), weights=np.diag(1 / scales))
+        claim, features = self.claim_from_json(release.certificate), release.features
+        return SumLabels(claim.stds(features), weights=np.diag(1 / features.kept_scales))
 
 
 MECHANISM = NoisyMoments()

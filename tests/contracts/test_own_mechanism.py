@@ -97,7 +97,7 @@ def test_what_is_published_is_the_normal_equations(made: Plan) -> None:
         made.release(source(ROWS), randomness=Randomness.experiment(seed)) for seed in range(200)
     ]
     labels = np.array([release.labels for release in drawn])
-    std = noisy_moments.label_stds(claim, made.features.kept_scales)
+    std = claim.stds(made.features)
     from labeldp.features.encoder import Encoder
 
     encoded = Encoder(made.features)(table(ROWS).drop_columns(["label"]).to_batches()[0])
@@ -191,7 +191,7 @@ def test_learners_know_no_mechanism_by_its_name_or_its_section(tmp_path: Path) -
 def test_neighbours_differ_in_labels_alone_and_by_no_more_than_claimed(made: Plan) -> None:
     claim = made.claim
     assert isinstance(claim, MomentsClaim)
-    std = noisy_moments.label_stds(claim, made.features.kept_scales)
+    std = claim.stds(made.features)
     data, mu = table(ROWS), claim.privacy_profile.mu  # type: ignore[attr-defined]
     for row in range(0, ROWS, 40):
         first, second = (
