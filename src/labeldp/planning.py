@@ -59,8 +59,6 @@ from labeldp.spark.engine import engine_for
 if TYPE_CHECKING:  # the ledger stands above plans
     from labeldp.ledger.ledger import Ledger
 
-MOST_NUMBERS = 500_000_000
-"""Numbers of a release that is drawn in memory: four gigabytes."""
 PLAN_FORMAT = "labeldp-plan/2"
 TABLE_OPTIONS = tuple(inspect.signature(scan).parameters)[1:]
 """Keywords of `scan`."""
@@ -153,13 +151,6 @@ class Plan(MechanismPlan, ReprMixin):
         >>> plan.release(table).bags
         2
         """
-        source = self.scan(source, **table)
-        rows, columns = self.claim.extent(len(self.features.names), len(self.features.columns))
-        if rows * columns > MOST_NUMBERS:
-            raise PlanError(
-                f"{rows:,} rows of {columns} columns are too many to hold in memory; write them "
-                "to a directory as they are drawn (plan.release_to, labeldp release)"
-            )
         return self.release_to(
             None,
             source,
@@ -169,6 +160,7 @@ class Plan(MechanismPlan, ReprMixin):
             dataset=dataset,
             about=about,
             again=again,
+            **table,
         )
 
     def release_to(

@@ -76,8 +76,6 @@ def test_the_error_of_sums_of_all_rows_is_that_of_their_law(plans: dict[str, Pla
     assert unknown.added_basis.startswith("bounds for any residual that the label range allows")
     assert claim.label_noise_std(outcome) == 30.0
     assert claim.label_noise_std(None) is None
-    assert claim.extent(10, 4) == (40, 11)
-    assert replace(claim, compact=True).extent(10, 4) == (11, 11)
 
 
 def test_the_error_of_sums_of_bags_is_that_of_their_law(plans: dict[str, Plan]) -> None:
@@ -134,8 +132,6 @@ def test_the_error_of_noise_is_its_variance_in_every_direction(plans: dict[str, 
         assert part == pytest.approx(math.sqrt(square))
     assert rows.label_noise_std(None) == rows.noise.std
     assert shaped.label_noise_std(None) == shaped.noise_std
-    assert rows.extent(10, 4) == (400, 2)
-    assert replace(rows, with_features=True).extent(10, 4) == (400, 6)
     assert rows.to_json()["bag_size"] == 1
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from labeldp import PlanError, planning as running
+from labeldp import PlanError
 from labeldp.mechanisms import bags, sampled_noisy_wtd_lag as noisy_plan
 from labeldp.sampling import streams
-from tests.mechanisms.cases import CASES, EVERY, FLAG, NOISY, ROWS, SAMPLED, small_plan
-from tests.tables import source
+from tests.mechanisms.cases import NOISY, SAMPLED, small_plan
 
 
 def test_over_the_draw_no_leverage_of_one_draw_counts() -> None:
@@ -75,34 +73,3 @@ def test_bags_with_too_few_noisy_rows_are_drawn_again(monkeypatch: pytest.Monkey
     with pytest.raises(PlanError, match="no noisy row"):
         small_plan(NOISY, bag_seed=1)
     assert len(tries) == 1, "bags that were asked for are not replaced by others"
-
-
-def test_what_does_not_fit_memory_is_written_as_it_is_drawn(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    made, rows = small_plan(FLAG), source(ROWS)
-    monkeypatch.setattr(running, "MOST_NUMBERS", 100)
-    with pytest.raises(PlanError, match="too many to hold in memory"):
-        made.release(rows)
-    assert made.release_to(tmp_path / "r", rows).table.num_rows == made.claim.bags
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "options"),
-    [*((name, {}) for name in CASES), (EVERY, {"with_features": True})],
-)
-def test_what_is_held_in_memory_is_counted_before_it_is_drawn(
-    mechanism: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Never too few, and just so many where releases are large: one less allowed is a refusal."""
-    made, rows = small_plan(mechanism, **options), source(ROWS)
-    table = made.release(rows).table
-    extent = made.claim.extent(len(made.features.names), len(made.features.columns))
-    assert extent[0] == table.num_rows
-    assert table.num_columns <= extent[1]
-    assert mechanism not in (FLAG, EVERY) or extent[1] == table.num_columns
-    monkeypatch.setattr(running, "MOST_NUMBERS", extent[0] * extent[1])
-    assert made.release(rows).table.num_columns == table.num_columns
-    monkeypatch.setattr(running, "MOST_NUMBERS", extent[0] * extent[1] - 1)
-    with pytest.raises(PlanError, match="too many to hold in memory"):
-        made.release(rows)

@@ -13,7 +13,6 @@ import pytest
 
 from labeldp.errors import InputError
 from labeldp.exact.row_norms import Weights
-from labeldp.mechanisms import shaped_flag
 from labeldp.mechanisms.noise_claim import GAUSSIAN, NOISE_LAWS, RADIAL, choose_noise as choose
 from labeldp.mechanisms.shaped_flag import (
     PricedShape,
@@ -309,12 +308,8 @@ def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> Non
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("large", [False, True])
-def test_shrunken_predictions_miss_what_noise_and_prior_leave(
-    intercept: bool, large: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shrunken_predictions_miss_what_noise_and_prior_leave(intercept: bool) -> None:
     """Of b ~ N(0, τ) seen with noise ν: τν/(τ+ν) in every direction, the mean's prior its own."""
-    monkeypatch.setattr(shaped_flag, "LARGE", 1 if large else 100)
     made = claim(intercept=intercept, trace=3.0)
     noise, slopes = made.excess / 4, 3 if intercept else 4
     assert made.excess == pytest.approx(8.0**2 * 3)

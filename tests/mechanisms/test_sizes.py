@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from labeldp import InputError, PlanError, plan, planning
+from labeldp import InputError, PlanError, plan
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import DatasetBounds, FloorMode
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
 from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
 from labeldp.sampling.streams import normals, public_stream, words
-from tests.tables import source, table
+from tests.tables import table
 
 # --- noisy bags ----------------------------------------------------------------------------
 
@@ -163,17 +163,6 @@ def test_a_label_range_has_256_steps_of_its_grid(steps: int, fine: bool) -> None
         return
     with pytest.raises(InputError, match=r"^`label_range` 1024 102\S* is too far from 0"):
         plan(table(200), label_range=ends, **asked)
-
-
-def test_what_does_not_fit_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert planning.MOST_NUMBERS * 8 == 4e9
-    rows = source(200)
-    made = plan(rows, mechanism="noisy-rows", force=True)
-    monkeypatch.setattr(planning, "MOST_NUMBERS", 400)
-    made.release(rows)
-    monkeypatch.setattr(planning, "MOST_NUMBERS", 399)
-    with pytest.raises(PlanError, match=r"^200 rows of 2 columns are too many to hold"):
-        made.release(rows)
 
 
 def test_a_floor_is_the_smallest_double_that_its_law_accepts() -> None:

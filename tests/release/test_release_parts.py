@@ -95,7 +95,6 @@ def test_groups_are_of_two_three_and_five() -> None:
 def test_who_is_covered() -> None:
     person = Person("id", 4)
     assert (simple().protected, simple(person=person).protected) == (1, 4)
-    assert simple().extent(5, 9) == (7, 6)
     words = "one person's labels, all rows together: at most 4, of one id in column 'id'"
     assert person.unit == words
     assert Person("id", 1).rows == 1

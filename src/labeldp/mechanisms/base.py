@@ -119,15 +119,11 @@ class MechanismPlan:
         """What privacy does to predictions, in words."""
         low, high = self.labels.range
         error, kept = math.sqrt(self.forecast.added_mse), max(0.0, self.explained_share_kept)
-        size = (
-            f"adds {number(error, 3)} to a prediction (root mean square, "
-            f"{error / (high - low):.2g} of the label range)"
-            if math.isfinite(error)
-            else "adds errors without bound"
-        )
         return (
-            f"privacy {size} and leaves at most {kept:.0%} of what features may explain: a fit "
-            f"{'may not be' if kept else 'is not'} better than the mean of the labels"
+            f"privacy adds {number(error, 3)} to a prediction (root mean square, "
+            f"{error / (high - low):.2g} of the label range) and leaves at most {kept:.0%} of what "
+            f"features may explain: a fit {'may not be' if kept else 'is not'} better than the "
+            "mean of the labels"
         )
 
     # ---- for the run
@@ -159,11 +155,12 @@ class MechanismPlan:
                 f"the certificate lists at most {MOST_NA} texts of {MOST_NA_LETTERS} letters that "
                 "mean a missing label (`na`); give fewer or shorter ones, or recode the labels"
             )
-        document = claim.to_json()
         agrees = (
             labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
-            and document["label_range"] == list(labels.range)
-            and document["rows"] == features.rows
+            and claim.label_range == labels.range
+            and claim.rows == features.rows
+            and claim.rank == len(features.names)
+            and claim.intercept is (features.constant is not None)
             and all(consistent)
         )
         if not agrees or not claim.delta_at(claim.epsilon) <= claim.delta:

@@ -148,9 +148,6 @@ class NoisyRowsClaim(NoiseClaim):
         rank, mean = self.rank, self.rank * self.noise.std**2
         return Spread(mean, *(mean * float(chdtri(rank, 1 - q)) / rank for q in QUANTILES))
 
-    def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
-        return self.rows, raw + 2 if self.with_features else 2
-
     def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
         return self.noise.std
 
@@ -259,12 +256,7 @@ class NoisyRows(Mechanism):
         claim, features = plan.claim, plan.features
         assert isinstance(claim, NoisyRowsClaim)
         _check_numbered(source)
-        plan.check_source(
-            source,
-            claim.bags == claim.rows,
-            claim.rank == len(features.names),
-            claim.intercept is (features.constant is not None),
-        )
+        plan.check_source(source, claim.bags == claim.rows)
         randomness.spend()
         files_before = source.state()
         gram = engine.run_pass("feature sums", source, GramAccumulator(features))

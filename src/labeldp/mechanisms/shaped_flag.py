@@ -30,7 +30,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.arrow_util import arrow_numbers, column_numbers
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive
-from labeldp.exact.cholesky import LARGE, ROUNDOFF
+from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
@@ -219,13 +219,9 @@ class PricedShape:
         """Mean square that noise adds to shrunken predictions, if all directions explain alike."""
         # In whitened coordinates the first direction is the mean's if there is an intercept.
         root, claim, first = self.root, self.claim, int(self.claim.intercept)
-        size = claim.excess / np.square(root).sum()
-        scaled = root * np.sqrt(size)
+        scaled = root * np.sqrt(claim.excess / np.square(root).sum())
         with threadpool_limits(1, "blas"):  # the last digits of LAPACK follow its threads
-            if len(root) < LARGE:
-                slopes = np.square(np.linalg.svd(scaled[first:], compute_uv=False))
-            else:  # a tenth of the work, and digits enough for a forecast
-                slopes = size * np.linalg.eigvalsh((root @ root.T)[first:, first:]).clip(0.0)
+            slopes = np.square(np.linalg.svd(scaled[first:], compute_uv=False))
         mean, explained = float(np.square(scaled[:first]).sum()), self.explained_ms
         return shrunken_ms(
             slopes.tolist(), mean, rows=claim.rows, width=claim.width, explained=explained
@@ -445,10 +441,7 @@ class ShapedFlag(Mechanism):
         if weights is None or weights.kept != features.kept_columns:
             raise PlanError(CONTRADICTION)
         plan.check_source(
-            source,
-            weights.problem() is None,
-            claim.bags == claim.rank == weights.rank,
-            claim.intercept is (features.constant is not None),
+            source, weights.problem() is None, claim.bags == claim.rank == weights.rank
         )
         randomness.spend()
         # Step 7: labels enter. Only sums of them are kept.

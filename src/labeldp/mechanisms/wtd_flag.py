@@ -116,10 +116,6 @@ class WtdFlagClaim(floors.FloorClaim):
             basis=f"{residual}, and floor.added_variance",
         )
 
-    def extent(self, design: int, raw: int) -> tuple[int, int]:
-        rows, columns = super().extent(design, raw)
-        return (design + 1 if self.compact else rows), columns
-
     @property
     def basis(self) -> str:
         return _BASIS[self.accountant] + ("" if self.person is None else _PERSON_BASIS)

@@ -168,10 +168,6 @@ class Claim(ABC):
         """Return how the published labels are sampled, in words."""
         return GAUSSIANS
 
-    def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
-        """Return rows and columns of the released table, given the design and raw columns."""
-        return self.bags, design + 1
-
     def utility(self) -> dict[str, Any]:
         """Return the excess risk of a least-squares fit over one with all labels (theory §5)."""
         unknown = ("excess_mean", "excess_low", "excess_median", "excess_high")
