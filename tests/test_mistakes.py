@@ -213,7 +213,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "model of a release": (
         lambda place: LinearRegressor.load(place),
-        "cannot read a model from .*; name one that a fitted model was written to",
+        "cannot be read: Is a directory; check the path",
     ),
     "na as text": (lambda _: scan(TABLE, na="-"), "`na` must be a list of texts, not the text '-'"),
     "a delimiter of two bytes": (

@@ -166,10 +166,10 @@ MISTAKES = [
     ("fit {release} --model tree", "'tree' is not one of 'linear', 'neural'"),
     ("fit {release} --ridge much", "a number or auto"),
     ("fit {release} --confidence 95", "--confidence must lie between 0 and 1, not 95"),
-    (f"{PREDICT}/p.csv", "cannot read a model from"),
+    (f"{PREDICT}/p.csv", "is missing; check the path"),
     (f"{PREDICT}/p.png", ".csv or .parquet"),
     ("predict {data} {data} --out {place}/p.csv", "a fitted model was written to"),
-    ("predict {release} {data} --out {place}/p.csv", "a fitted model was written to"),
+    ("predict {release} {data} --out {place}/p.csv", "cannot be read: Is a directory"),
     # account, demo
     ("account magic --rows 1000 --label-range 0 1", "mechanism 'magic' is unknown"),
     (f"{ACCOUNT} --bags 0", "--bags must be at least 1"),
@@ -443,7 +443,7 @@ def test_fit(published: Path, data: Path, write: Write, out: Path) -> None:
         ("--test", unlabelled, "--label", "label"): "no row has a label",
         ("--test", unknown, "--label", "label"): "'31st street'",
         ("--ridge", -1): "--ridge must be at least 0",
-        ("--ridge", 1, "--max-norm", 1): "not both",
+        ("--ridge", 1, "--max-norm", 1): "exclude each other",
         ("--max-norm", 0): "--max-norm must be above 0",
         ("--confidence", 1): "confidence must lie between 0 and 1",
     }

@@ -152,7 +152,9 @@ _positive = checked(to_float, positive)
 
 
 def _penalty(name: str, value: Any) -> float | Literal["auto"]:
-    if isinstance(value, str) and value == "auto":
+    if isinstance(value, str):
+        if value != "auto":
+            raise InputError(f"`{name}` must be a number or 'auto', not {describe_value(value)}")
         return "auto"
     at_least(0, **{name: value})
     return float(value)
