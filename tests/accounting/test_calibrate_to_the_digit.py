@@ -146,8 +146,10 @@ def test_the_fewest_that_pass_are_found_from_any_start(start):
 
     where = SearchRange(1, 1000, start, lambda n: 2.0 * n, integer=True)
     assert calibrate(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12.0
-    none = SearchRange(1, 5, min(start, 5), integer=True, error_message="none, at best {least}")
-    with pytest.raises(PlanError, match=r"^none, at best 0\.23$"):
+    none = SearchRange(1, 5, min(start, 5), integer=True)
+    with pytest.raises(
+        PlanError, match=r"^no knob is private: δ is 0\.23 at best, not 0\.1, at ε = 1; raise"
+    ):
         calibrate(Law(falls, none), "knob", 1.0, 0.1)
 
 
@@ -155,9 +157,9 @@ def test_what_only_the_guess_lets_pass_is_none():
     def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, 0.1 * 11.5 / knob)
 
-    where = SearchRange(1, 12, 5, integer=True, error_message="none")
+    where = SearchRange(1, 12, 5, integer=True)
     assert calibrate(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12
-    with pytest.raises(PlanError, match="none"):
+    with pytest.raises(PlanError, match="no knob is private"):
         calibrate(Law(falls, where, above=0.3), "knob", 1.0, 0.1)
 
 

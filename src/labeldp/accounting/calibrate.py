@@ -6,17 +6,10 @@
                                                  that is (ε, δ)-DP
 
 Both err on the private side: the answer has passed a test with the certified `Bounds.upper`.
-(Profiles whose inverse is closed form return it directly, rounded to the private side.)
-No other module searches for a parameter that a claim rests on.
-
-The profile says where to search and by which method (`SearchRange`); this module searches.
-For example `calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-6)` calls
-
-    profile.parameter_search("mu", 1.0, 1e-6)   the range of log μ, that δ increases with it, and
-                                                that δ is closed form (`SearchMethod.SHARP`)
-    profile.with_parameter("mu", 0.2)           the profile at one μ, as often as needed
-
-Over the draw of bags, the profile given the bags is searched, at the δ that it may have then.
+No other module searches for a parameter that a claim rests on, but `subsampling.most_bags`, which
+is a fraction. The profile says where to search and by which method (`SearchRange`), and gives the
+profile at another value (`with_parameter`). Over the draw of bags, the profile given the bags is
+searched, at the δ that it may have then.
 """
 
 from __future__ import annotations
@@ -39,11 +32,8 @@ from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
 
-_ROOT_TOLERANCE = 1e-11
-"""Relative, for the root of a quick δ; where only utility depends on it, `_ROUGH_TOLERANCE`."""
-_ROUGH_TOLERANCE = 1e-4
-_ROUGH_EXCESS = 2e-2
-"""By how much of δ an answer that is not certified may exceed it."""
+_ROOT_TOLERANCE, _ROUGH_TOLERANCE = 1e-11, 1e-4  # relative; rough where utility alone hangs on it
+_ROUGH_EXCESS = 2e-2  # by how much of δ an answer that is not certified may exceed it
 
 
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
@@ -81,8 +71,11 @@ def calibrate(
     )
     answer = _best_integer(test) if search.integer else _best_real(test)
     if math.isinf(answer):
-        least = test.quick_delta(search.value(search.high)).upper
-        raise PlanError(search.error_message.format(least=f"{least:.3g}"))
+        what, least = name.replace("_", " "), test.bounds(search.value(search.high)).upper
+        raise PlanError(
+            f"no {what} is private: δ is {least:.3g} at best, not {delta:.3g}, at ε = {epsilon:g}; "
+            "raise ε or δ, add noise, or ask for fewer or larger bags"
+        )
     return answer
 
 
@@ -103,25 +96,23 @@ class _Test:
     search: SearchRange
     certified: bool = True
 
+    def bounds(self, value: float, *, certified: bool = False) -> Bounds:
+        profile, epsilon = self.at(value)
+        return profile.delta(epsilon, certified=certified)
+
     def passes(self, value: float) -> bool:
         """Whether the certified δ is at most `delta`: only such a value is ever claimed."""
-        if not self.certified:
-            return self.quick_delta(value).upper <= self.delta * (1.0 + _ROUGH_EXCESS)
-        profile, epsilon = self.at(value)
-        return profile.delta(epsilon).upper <= self.delta
-
-    def quick_delta(self, value: float) -> Bounds:
-        """Return δ by the ends of the family of neighbours, say: never above the certified one."""
-        profile, epsilon = self.at(value)
-        return profile.delta(epsilon, certified=False)
+        if self.certified:
+            return self.bounds(value, certified=True).upper <= self.delta
+        return self.bounds(value).upper <= self.delta * (1.0 + _ROUGH_EXCESS)
 
     def may_pass(self, value: float) -> bool:
-        """Whether the quick δ is at most `delta`: whatever `passes` may pass."""
-        return self.quick_delta(value).upper <= self.delta
+        """Whether the quick δ is at most `delta`, as it is wherever the certified δ is."""
+        return self.bounds(value).upper <= self.delta
 
     def log_excess(self, coordinate: float) -> float:
         """Return log(quick δ / `delta`), which root finding brings to 0."""
-        bounds = self.quick_delta(self.search.value(coordinate))
+        bounds = self.bounds(self.search.value(coordinate))
         if self.search.method is SearchMethod.SHARP:
             # The estimate of a closed form is smooth to the last digits; its bound has a step.
             return math.log(max(bounds.estimate, LEAST_CLAIM)) - math.log(self.delta)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -160,35 +160,26 @@ def loss_delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
     sure = (loss.alpha == 0).all(0) & (loss.gaussian == 0) & (epsilon >= loss.offset())
     live = np.flatnonzero(~sure)  # elsewhere L <= ε surely and δ = 0 exactly
     with np.errstate(all="ignore"):
-        passes = _passes(loss.take(live), epsilon)
-        out[2, live] = passes.chernoff
-        seen = np.flatnonzero(passes.chernoff > max(LEAST_CLAIM, enough))
+        crossings = _crossings(loss.take(live), epsilon)
+        out[2, live] = crossings[2]
+        seen = np.flatnonzero(out[2, live] > max(LEAST_CLAIM, enough))
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
             for slope in (_SLOPE, 0.0):
                 cells = live[block]
-                out[:, cells] = _by_contour(loss.take(cells), epsilon, passes.take(block), slope)
+                out[:, cells] = _by_contour(loss.take(cells), epsilon, crossings[:, block], slope)
                 block = block[out[0, cells] == 0.0]  # did not settle
                 if not block.size:
                     break
     return out
 
 
-class _Passes(NamedTuple):
-    """Where contours cross the real line, cell by cell."""
+def _crossings(loss: Loss, epsilon: float) -> Reals:
+    """Return where contours cross the real line, one column per cell, and what holds there.
 
-    saddle: Reals
-    left: Truths  # of the pole at 0
-    chernoff: Reals
-    rounding: Reals  # of the integrand, relative
-
-    def take(self, cells: Cells) -> _Passes:
-        saddle, left, chernoff, rounding = self
-        return _Passes(saddle[cells], left[cells], chernoff[cells], rounding[cells])
-
-
-def _passes(loss: Loss, epsilon: float) -> _Passes:
-    """Return the saddles, and there δ ≤ E[e^{zL}]e^{−zε} z^z/(1+z)^{1+z} for z > 0."""
+    Rows: the saddle z; 1 where it is left of the pole at 0, else 0; the Chernoff bound
+    δ ≤ E[e^{zL}]e^{−zε} z^z/(1+z)^{1+z} for z > 0; the relative rounding of the integrand.
+    """
     # Where the mean is well above ε, δ is near 1: the contour goes left of the pole at 0.
     left = loss.mean() > epsilon + 1.0
     z = _saddle(loss, epsilon, left)
@@ -202,17 +193,18 @@ def _passes(loss: Loss, epsilon: float) -> _Passes:
     weight = -z * np.log1p(1.0 / z) - np.log1p(z)
     bound = np.exp(log_mgf - z * epsilon + weight + rounding + _MARGIN)
     chernoff = np.where(left | np.isnan(bound), 1.0, np.clip(bound, LEAST_CLAIM, 1.0))
-    return _Passes(z, left, chernoff, rounding)
+    return np.array([z, left, chernoff, rounding])
 
 
-def _by_contour(loss: Loss, epsilon: float, passes: _Passes, slope: float = _SLOPE) -> Reals:
+def _by_contour(loss: Loss, epsilon: float, crossings: Reals, slope: float) -> Reals:
     """Return rows lower, estimate, upper of δ on a hyperbola; lower = 0 where it did not settle."""
-    integral, change, mass, peak = _integral(loss, epsilon, passes.saddle, slope)
-    scale, chernoff = np.exp(peak), passes.chernoff
-    estimate = np.where(passes.left, 1.0, 0.0) + scale * integral  # 1: the residue of the pole at 0
+    saddle, left, chernoff, rounding = crossings
+    integral, change, mass, peak = _integral(loss, epsilon, saddle, slope)
+    scale = np.exp(peak)
+    estimate = left + scale * integral  # 1 left of the pole at 0: its residue
     # Halving squares the error, so what is left is far below the last change: 10 is generous. The
     # rounding is relative to the integral of the modulus, of which the integral may be little.
-    error = scale * (10.0 * change + passes.rounding * mass)
+    error = scale * (10.0 * change + rounding * mass)
     settled = (error < 1e-6 * estimate) & (estimate <= 1.0 + error)
     estimate = np.where(settled, np.minimum(estimate, chernoff), chernoff)
     upper = np.where(settled, estimate * (1.0 + _MARGIN) + error, chernoff)

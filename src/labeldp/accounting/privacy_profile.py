@@ -75,11 +75,10 @@ class SearchRange:
     """Where ε, or the best value of a parameter, lies, and how to search for it.
 
     low, high, start: the ends and the first guess, in the coordinate that suits the profile;
-        `value` turns a coordinate into the parameter (bags are searched by their logarithm, so
+        `value` turns a coordinate into the parameter (a floor is searched by its logarithm, so
         there `value` is exp).
     increasing: δ increases with the parameter, so the largest value is wanted; else the smallest.
     integer: only whole numbers count.
-    error_message: what to say if there is none; "{least}" stands for δ at the end of the range.
     """
 
     low: float
@@ -89,7 +88,6 @@ class SearchRange:
     increasing: bool = False
     integer: bool = False
     method: SearchMethod = SearchMethod.NEAR
-    error_message: str = ""
 
 
 DiscreteLoss = tuple[tuple[float, float], ...]

@@ -249,13 +249,8 @@ class SketchProfile(PrivacyProfile):
                 f"measuring the floor alone spends delta {delta} at epsilon {epsilon}; "
                 "measure it with more noise or a smaller slack"
             )
-        return SearchRange(
-            scale + _LEAST_LOG_FLOOR,
-            scale + _MOST_LOG_FLOOR,
-            scale + math.log(self.bags) + 3.0,
-            math.exp,
-            error_message=f"no residual floor makes {self.bags} bags private; ask for fewer bags",
-        )
+        ends = scale + _LEAST_LOG_FLOOR, scale + _MOST_LOG_FLOOR
+        return SearchRange(*ends, scale + math.log(self.bags) + 3.0, math.exp)
 
 
 @dataclass(frozen=True)
@@ -332,14 +327,8 @@ class BagOfSizeProfile(PrivacyProfile):
         if name != "bag_size":
             return super().parameter_search(name, epsilon, delta)
         low, high = self.label_range
-        return SearchRange(
-            (self.features or 0) + 1,
-            MOST_BAG_SIZE,
-            round(4.0 * (high - low) ** 2 / self.residual_ms) + 1,
-            integer=True,
-            error_message=f"no bag size makes a bag private at epsilon {epsilon}, delta {delta}; "
-            "raise one of them",
-        )
+        start = round(4.0 * (high - low) ** 2 / self.residual_ms) + 1
+        return SearchRange((self.features or 0) + 1, MOST_BAG_SIZE, start, integer=True)
 
 
 def spans_labels(bag_size: int, features: int) -> str:

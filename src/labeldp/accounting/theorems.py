@@ -203,29 +203,20 @@ class Theorem2(Theorem):
         positive(min_eigenvalue=self.min_eigenvalue, feature_bound=self.feature_bound)
         ordered(*self.label_range, name="label_range")
 
-    @property
-    def row_ss(self) -> Fraction:
-        """B_Y² + B_X²."""
-        return self.label_ss + exact(self.feature_bound) ** 2
-
-    @property
-    def q(self) -> Fraction:
-        """(n−1)/(nλ* − B_Y² − B_X²); refused where that is not positive."""
-        whole, both = self.rows * exact(self.min_eigenvalue), self.row_ss
+    def units(self) -> tuple[Fraction, Fraction]:
+        """Return qB_Y² and 2q(B_Y²+B_X²)/(1−ln 2), rounded up; refuse a q that is not positive."""
+        both = self.label_ss + exact(self.feature_bound) ** 2
+        whole = self.rows * exact(self.min_eigenvalue)
         if whole <= both:
             raise PlanError(
                 f"Theorem 2 needs rows times the smallest eigenvalue, {float(whole):.4g}, "
                 f"above B_Y² + B_X² = {float(both):.4g}"
             )
-        return (self.rows - 1) / (whole - both)
-
-    @property
-    def unit(self) -> Fraction:
-        """2q(B_Y²+B_X²)/(1−ln 2), rounded up."""
+        q = (self.rows - 1) / (whole - both)
         with localcontext() as context:
             context.prec = 50
             rate = Fraction((1 - Decimal(2).ln().next_plus()).next_minus())
-        return 2 * self.q * self.row_ss / rate
+        return q * self.label_ss, 2 * q * both / rate
 
     def terms(self, epsilon: float, delta: float) -> list[Fraction]:
         """Return the four bag sizes of which the theorem asks the largest."""
@@ -233,25 +224,25 @@ class Theorem2(Theorem):
         if epsilon > MOST_THEOREM2_EPSILON:
             most = MOST_THEOREM2_EPSILON
             raise PlanError(f"Theorem 2 needs epsilon at most {most}, not {epsilon:g}")
-        label_unit, eps = self.q * self.label_ss, exact(epsilon)
+        (label_unit, row_unit), eps = self.units(), exact(epsilon)
         return [
             Fraction(2),
-            1 + self.unit * log_ratio(2 * self.features + 2, delta),
+            1 + row_unit * log_ratio(2 * self.features + 2, delta),
             640 * label_unit / eps,
             1600 * label_unit * (log_ratio(4, delta) / (HANSON_WRIGHT * eps)) ** 2,
         ]
 
     def least_delta(self, epsilon: float) -> float:
         try:
-            # δ is in the second and the fourth term only
-            two, _, third, _ = self.terms(epsilon, 0.5)
+            two, _, third, _ = self.terms(epsilon, 0.5)  # these two do not depend on δ
+            label_unit, row_unit = self.units()
         except PlanError:
             return 1.0
         if self.bag_size < max(two, third):
             return 1.0
-        share = float(self.q * self.label_ss) / self.bag_size
+        share = float(label_unit) / self.bag_size
         by_labels = math.log(4.0) - _C0 * epsilon / (40.0 * math.sqrt(share))
-        by_rows = math.log(2.0 * self.features + 2.0) - (self.bag_size - 1) / float(self.unit)
+        by_rows = math.log(2.0 * self.features + 2.0) - (self.bag_size - 1) / float(row_unit)
         return math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
 
     def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
@@ -319,11 +310,8 @@ class Theorem3(Theorem):
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""
         if name == "bag_size":
-            most = MOST_THEOREM3_BAG_SIZE
-            hopeless = f"Theorem 3 needs bags of more than {most:.0e} rows here"
-            return SearchRange(_TURN, most, 4 * _TURN, integer=True, error_message=hopeless)
+            return SearchRange(_TURN, MOST_THEOREM3_BAG_SIZE, 4 * _TURN, integer=True)
         if name == "noise_std":
             low, high = self.width * _LEAST_THEOREM3_NOISE, self.width * _MOST_THEOREM3_NOISE
-            hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
-            return SearchRange(low, high, low, method=SearchMethod.STEPS, error_message=hopeless)
+            return SearchRange(low, high, low, method=SearchMethod.STEPS)
         return super().parameter_search(name, epsilon, delta)

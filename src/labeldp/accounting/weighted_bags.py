@@ -109,37 +109,18 @@ class RandomWeightsProfile(PrivacyProfile):
         return SearchRange(low, high, high)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
-        width, budget = self.width, f"epsilon {epsilon}, delta {delta}"
+        width = self.width
         if name == "bag_size":
             # δ falls with the number of noisy rows in a bag, so every larger bag passes too
-            cap = MOST_WEIGHTED_BAG_SIZE
-            return SearchRange(
-                1,
-                cap,
-                min(cap, 2 + round(16.0 / self.noisy_fraction)),
-                integer=True,
-                error_message=f"no bag of up to {cap:,} rows has {budget}; "
-                "add more noise or make more rows noisy",
-            )
+            most = MOST_WEIGHTED_BAG_SIZE
+            start = min(most, 2 + round(16.0 / self.noisy_fraction))
+            return SearchRange(1, most, start, integer=True)
         if name == "noise_std":
-            return SearchRange(
-                -_MOST_LOG_NOISE,
-                _MOST_LOG_NOISE,
-                1.0,
-                lambda log_ratio: width * math.exp(log_ratio),
-                error_message=f"with probability {{least}} a bag of {self.bag_size:,} rows holds "
-                "no noisy row, whatever the noise; make bags larger or more rows noisy",
-            )
-        if name != "noisy_fraction":
-            return super().parameter_search(name, epsilon, delta)
-        return SearchRange(
-            _LEAST_LOG_FRACTION,
-            0.0,
-            0.0,
-            math.exp,
-            error_message=f"bags of {self.bag_size:,} rows are not private at {budget} even if "
-            "every row is noisy; make bags larger or add more noise",
-        )
+            ends = -_MOST_LOG_NOISE, _MOST_LOG_NOISE
+            return SearchRange(*ends, 1.0, lambda log_ratio: width * math.exp(log_ratio))
+        if name == "noisy_fraction":
+            return SearchRange(_LEAST_LOG_FRACTION, 0.0, 0.0, math.exp)
+        return super().parameter_search(name, epsilon, delta)
 
 
 def realised_mu(
