@@ -36,7 +36,7 @@ SECTIONS = ("Parameters", "Returns", "Raises", "Examples")
 
 
 def test_functions_are_found() -> None:
-    assert {"scan", "look", "plan", "verify", "forecast"} <= set(FUNCTIONS)
+    assert {"scan", "look", "plan", "verify"} <= set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS | METHODS)
@@ -48,7 +48,7 @@ def test_every_parameter_is_explained(name: str) -> None:
             assert re.search(rf"\b{parameter}\b", said), f"{name} says nothing of {parameter}"
 
 
-@pytest.mark.parametrize("name", ["scan", "look", "plan", "verify", "forecast"])
+@pytest.mark.parametrize("name", ["scan", "look", "plan", "verify"])
 def test_functions_have_all_sections(name: str) -> None:
     said = inspect.getdoc(FUNCTIONS[name]) or ""
     for title in SECTIONS:

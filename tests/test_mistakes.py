@@ -277,10 +277,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "`X` and `y` must hold numbers alone",
     ),
     "fit of one column": (lambda _: LinearRegressor().fit(np.ones(3), np.ones(3)), "Reshape your"),
-    "forecast of nothing": (
-        lambda _: labeldp.forecast(rows=0, rank=1, bags=9, residual_ms=1, added_variance=0),
-        "`rows` must be above 0",
-    ),
 }
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from labeldp.ledger.compose import Joint as Joint, compose as compose
     from labeldp.ledger.ledger import Ledger as Ledger
-    from labeldp.mechanisms.forecast import Forecast as Forecast, forecast as forecast
+    from labeldp.mechanisms.forecast import Forecast as Forecast
     from labeldp.passes.engine import LocalEngine as LocalEngine
     from labeldp.planning import Plan as Plan, plan as plan
     from labeldp.profile.look import look as look
@@ -60,7 +60,7 @@ _NAMES = {
     "learners.api": ["BagRegressor", "LinearRegressor"],
     "ledger.compose": ["Joint", "compose"],
     "ledger.ledger": ["Ledger"],
-    "mechanisms.forecast": ["Forecast", "forecast"],
+    "mechanisms.forecast": ["Forecast"],
     "passes.engine": ["LocalEngine"],
     "planning": ["Plan", "plan"],
     "profile.look": ["look"],

@@ -17,8 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeldp.errors import at_least, positive
-
 if TYPE_CHECKING:
     from labeldp.release.certificate import AddedError
 
@@ -140,40 +138,9 @@ def forecast(
 ) -> Forecast:
     """Forecast the error of a least-squares fit over releases of weighted sums of all rows.
 
-    Parameters
-    ----------
-    rows
-        in the table.
-    rank
-        independent design columns.
-    bags
-        how many aggregates are published.
-    residual_ms
-        residual mean square of the fit with all labels.
-    added_variance
-        of the noise on every aggregate label; 0: none.
-    residual_source
-        whose the residual is, "stated" or "guess".
-
-    Returns
-    -------
-    Forecast
-        A forecast; without a finite mean it is infinite.
-
-    Raises
-    ------
-    InputError
-        a number is out of range.
-
-    Examples
-    --------
-    >>> import labeldp
-    >>> expected = labeldp.forecast(rows=1000, rank=5, bags=105, residual_ms=4.0, added_variance=0)
-    >>> round(expected.excess_mean, 4)
-    0.0505
+    `added_variance` is that of the noise on every aggregate label. Without a finite mean the
+    forecast is infinite.
     """
-    positive(rows=rows, rank=rank, bags=bags, residual_ms=residual_ms)
-    at_least(0, added_variance=added_variance)
     excess = fit_excess(rank, bags).times(1 + added_variance / (rows * residual_ms))
     return Forecast.of(
         excess,

@@ -13,9 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from labeldp import DatasetBounds, forecast
+from labeldp import DatasetBounds
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
+from labeldp.mechanisms.forecast import forecast
 from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals

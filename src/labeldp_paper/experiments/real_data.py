@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labeldp import LinearRegressor, forecast, plan
+from labeldp import LinearRegressor, plan
+from labeldp.mechanisms.forecast import forecast
 from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.cells import Cell
