@@ -412,7 +412,6 @@ def plan(
     bag_size: int | None = None,
     over_draw: bool = False,
     bag_seed: int | None = None,
-    min_eigenvalue: float | None = None,
     noise_std: float | None = None,
     noisy_fraction: float | None = None,
     **table: Any,
@@ -471,8 +470,6 @@ def plan(
     bag_size, over_draw, bag_seed
         of mechanisms of bags: rows in each bag; guarantee over the draw of the bags; seed of the
         bags for experiments.
-    min_eigenvalue
-        of sampled-wtd-flag with accountant "paper": the promise of Theorem 2.
     noise_std, noisy_fraction
         of sampled-noisy-wtd-lag: noise on labels; the fraction of rows that carry it.
     table

@@ -530,7 +530,7 @@ class SampledWtdFlagDataset(FloorDataset):
         self._plan, self._claim, features = plan, self._checked(plan), plan.features
         bag_rows = BagRows(features, self._claim.draw)
         values = bag_rows.read_labelled(source, engine)
-        self._bags = LabelledBags(self._claim.facts, plan.labels, bag_rows, values, engine)
+        self._bags = LabelledBags(plan.labels, bag_rows, values, engine)
         self._residuals = self._bags.smallest_residuals()
         slopes, roots = [], []
         for bag in range(self._claim.bags):
@@ -565,16 +565,12 @@ class SampledWtdFlagDataset(FloorDataset):
 
     @staticmethod
     def most(plan: Plan) -> float:
-        return SampledWtdFlagDataset._checked(plan).usable_facts.max_leverage or 1.0
+        claim = SampledWtdFlagDataset._checked(plan)
+        return (claim.max_leverage or 1.0) if claim.accountant == "exact" else 1.0
 
     @staticmethod
     def refusal(plan: Plan) -> str | None:
         claim = SampledWtdFlagDataset._checked(plan)
-        if claim.promise is not None:
-            return (
-                "Theorem 2 promises no residual of a bag, so that nothing here could be priced: "
-                "audit `accountant='exact'`"
-            )
         if claim.draw.over_draw:
             return (
                 "the claim is about all draws of bags, and an audit tries one: leave `over_draw` "

@@ -15,7 +15,10 @@ from tests.console import labeldp
 
 CENSUS = ("--rows", 131903910, "--label-range", 0, 51, "--residual-ms", 64.22, "--delta", 1e-5)
 PROMISE = ("--features", 40, "--feature-bound", 121, "--min-eigenvalue", 64.22)
-UNIT = ("--rows", 10**6, "--label-range", -1, 1, "--noisy-fraction", 0.1, "--delta", 1e-5)
+UNIT = (
+    "--rows", 10**6, "--label-range", -1, 1, "--noisy-fraction", 0.1, "--noise-std", 1,
+    "--delta", 1e-5,
+)  # fmt: skip
 
 
 def account(mechanism: str, *arguments: Any) -> dict[str, Any]:
@@ -64,11 +67,11 @@ def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
 
 
 def test_leverage_within_bags() -> None:
-    sized = (*CENSUS, "--bag-size", 9000, "--features", 40)
-    by_factor = account("sampled-wtd-flag", *sized, "--leverage-factor", 3)["accountants"]
-    by_value = account("sampled-wtd-flag", *sized, "--max-leverage", 3 * 40 / 9000)["accountants"]
-    assert by_factor["exact"] == by_value["exact"]
-    assert by_factor["exact"]["conditional"]["epsilon"] < 0.5
+    sized = (*CENSUS, "--bag-size", 9000, "--features", 40, "--leverage-factor", 3)
+    found = account("sampled-wtd-flag", *sized)["accountants"]["exact"]
+    law = SketchProfile(DatasetBounds(9000, (0.0, 51.0), 40, 3 * 40 / 9000), 1, 64.22 * 9000)
+    assert found["conditional"]["delta"] == law.delta(1.0).upper
+    assert found["conditional"]["epsilon"] < 0.5
 
 
 def test_bags_no_larger_than_the_features_are_refused_with_the_reason() -> None:
@@ -98,7 +101,9 @@ def test_noisy_labels() -> None:
     assert a_priori["min_noisy_fraction"] == calibrate(law, "noisy_fraction", 1.0, 1e-5)
     assert exact["realised"]["unconditional_target_mu"] > exact["realised"]["target_mu"]
     assert "no ε is enough" in sized["accountants"]["paper"]["reason"]
-    louder = account("sampled-noisy-wtd-lag", *UNIT, "--noise-std", 2)["accountants"]["exact"]
+    louder = account("sampled-noisy-wtd-lag", *UNIT[:7], "--noise-std", 2, *UNIT[9:])[
+        "accountants"
+    ]["exact"]
     assert louder["min_bag_size"] < 1000
     hopeless = account("sampled-noisy-wtd-lag", *UNIT, "--epsilon", 0.001)["accountants"]["exact"]
     assert hopeless["min_bag_size"] > 10**6
@@ -111,13 +116,17 @@ def test_noisy_labels() -> None:
         (("sampled-wtd-flag", *CENSUS[:5]), "--residual-ms"),
         (("wtd-flag", *CENSUS[:5]), "--residual-ms"),
         (("sampled-noisy-wtd-lag", *UNIT[:5]), "--noisy-fraction"),
+        (("sampled-noisy-wtd-lag", *UNIT[:7]), "--noise-std"),
         (("sampled-wtd-flag", *CENSUS, "--bags", 3), "--bag-size"),
         (("sampled-wtd-flag", *CENSUS, "--leverage-factor", 3), "--features"),
-        (("sampled-wtd-flag", *CENSUS, "--max-leverage", 0.1, "--features", 9), "--bag-size"),
+        (("sampled-wtd-flag", *CENSUS, "--max-leverage", 0.1), "--max-leverage"),
         (("sampled-wtd-flag", *CENSUS, "--noise-std", 3), "--noise-std"),
         (("wtd-flag", *CENSUS, "--bag-size", 3), "--bag-size"),
         (("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 10, "--bags", 10**6), "disjoint"),
-        (("sampled-noisy-wtd-lag", *UNIT, "--noisy-fraction", 1.5), "--noisy-fraction"),
+        (
+            ("sampled-noisy-wtd-lag", *UNIT[:5], "--noisy-fraction", 1.5, *UNIT[7:]),
+            "--noisy-fraction",
+        ),
         (("sampled-wtd-flag", *CENSUS, "--bag-size", -5), "--bag-size"),
         (("bag-flag", *CENSUS), "sampled-wtd-flag"),
     ],

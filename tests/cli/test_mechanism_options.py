@@ -187,7 +187,7 @@ def test_an_option_of_some_mechanisms_is_enough_to_choose_them(data: Path) -> No
         (("--mechanism", "sampled-wtd-flag", "--noise-std", 2), "--noise-std does not apply"),
         (("--mechanism", "sampled-noisy-wtd-lag", "--floor", "added"), "--floor does not apply"),
         (("--mechanism", "laplace"), "unknown"),
-        (("--mechanism", "sampled-wtd-flag", "--accountant", "paper"), "--min-eigenvalue"),
+        (("--mechanism", "sampled-wtd-flag", "--accountant", "paper"), "exact-worst-case"),
     ],
 )
 def test_wrong_requests_are_one_line(data: Path, options: tuple[Any, ...], words: str) -> None:

@@ -17,7 +17,7 @@ from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.stacked import StackedBags, fit_stacked_bags
+from labeldp.exact.stacked import StackedBags, bag_factor, fit_stacked_bags
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -99,12 +99,6 @@ def test_stacked_bags_are_what_each_is_alone(
     for number, bag_codes in enumerate(codes):
         bag = rows.take(np.arange(number * shape[1], (number + 1) * shape[1]))
         factor, leverage = alone(features, bag)
-        if stack.careful[number]:
-            nearly = factor.error_bound > module.MAX_BAG_ERROR_BOUND / 100
-            assert nearly or kind == "collinear", "only bad factors are left to others"
-            assert leverages[number] == fits.high[number] == np.inf
-            assert fits.low[number] == 0.0
-            continue
         kept = stack.kept[number]
         assert tuple(np.flatnonzero(kept)) == factor.kept
         assert stack.rank[number] == factor.rank
@@ -125,27 +119,40 @@ def test_bounds_are_narrow_for_ordinary_bags() -> None:
     features, rows, codes = bags_of("numbers", (50, 40), 1, True)
     stack = StackedBags(features, rows, 50)
     fits = fit_stacked_bags(stack, codes)
-    assert not stack.careful.any()
     assert (stack.error_bound < 1e-11).all()
     assert ((fits.high - fits.low) < 1e-11 * fits.high).all()
 
 
-def test_columns_that_all_but_agree_are_left_to_the_careful_way() -> None:
-    features, rows, _ = bags_of("collinear", (40, 20), 3, True)
-    stack = StackedBags(features, rows, 40)
-    assert not stack.careful.all()
-    assert (stack.rank[~stack.careful] <= 3).all()
-
-
-def test_bags_too_wide_or_too_long_are_left_to_the_careful_way(
+def test_bags_too_wide_or_too_long_or_nearly_collinear_get_the_factor_of_a_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    features, rows, _ = bags_of("mixed", (4, 20), 3, True)
-    assert not StackedBags(features, rows, 4).careful.any()
+    asked: list[int] = []
+
+    def counted(features: FeatureMap, bag: Encoded) -> VerifiedCholesky:
+        asked.append(bag.rows)
+        return bag_factor(features, bag)
+
+    monkeypatch.setattr(module, "bag_factor", counted)
+    features, rows, codes = bags_of("mixed", (4, 20), 3, True)
+    stack = StackedBags(features, rows, 4)
+    assert asked == []
+    expected = fit_stacked_bags(stack, codes)
     for limit in ("MOST_BAG_COLUMNS", "MOST_BAG_ROWS"):
         with monkeypatch.context() as patch:
             patch.setattr(module, limit, 5)
-            assert StackedBags(features, rows, 4).careful.all()
+            other = StackedBags(features, rows, 4)
+        assert asked == [20] * 4
+        asked.clear()
+        assert np.array_equal(other.kept, stack.kept)
+        assert other.leverages() == pytest.approx(stack.leverages(), rel=1e-9)
+        fits = fit_stacked_bags(other, codes)
+        assert (fits.low <= expected.high).all()
+        assert (fits.high >= expected.low).all()
+        assert ((fits.high - fits.low) < 1e-10 * fits.high).all()
+    features, rows, _ = bags_of("collinear", (40, 20), 3, True)
+    stack = StackedBags(features, rows, 40)
+    assert 0 < len(asked) < 40
+    assert (stack.error_bound < 2.0**-12).all()
 
 
 @given(

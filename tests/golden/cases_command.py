@@ -37,7 +37,6 @@ ASKED: list[tuple[Any, ...]] = [
             (*SPREAD, *PROMISE),
             ("--bag-size", 12_000, "--bags", 40),
             ("--bag-size", 5000, *SPREAD, *PROMISE),
-            ("--bag-size", 5000, *KNOWN, "--bags", 1),
         )
     ),
     *(

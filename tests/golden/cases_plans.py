@@ -70,14 +70,6 @@ OPTIONS: dict[str, Options] = {
     **_floors(SAMPLED, "exact-worst-case"),
     **_floors(SAMPLED, "exact", over_draw=True, **LARGE_BAGS),
     "sampled-wtd-flag exact seeded": {"mechanism": SAMPLED, "bag_seed": 5, "bag_size": 100},
-    "sampled-wtd-flag paper": {
-        "mechanism": SAMPLED,
-        "accountant": "paper",
-        "epsilon": 9.0,
-        "delta": 1e-3,
-        "min_eigenvalue": 1000.0,
-        "over_draw": True,
-    },
     **{
         f"{NOISY} {accountant}{' over-draw' * over_draw}": {
             "mechanism": NOISY,

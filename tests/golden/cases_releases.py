@@ -55,18 +55,6 @@ OPTIONS: dict[str, tuple[str, Options]] = {
             "seeded": {"bag_seed": 3},
         }.items()
     },
-    "sampled-wtd-flag paper": (
-        "promised",
-        {
-            "mechanism": SAMPLED,
-            "accountant": "paper",
-            "epsilon": 10.0,
-            "delta": 0.1,
-            "min_eigenvalue": 0.9,
-            "over_draw": True,
-            "bags": 1,
-        },
-    ),
     **{
         f"sampled-noisy-wtd-lag {name}": (
             "five thousand",

@@ -59,7 +59,6 @@ CASES = {
         foreign={
             "bag_size": 10,
             "over_draw": True,
-            "min_eigenvalue": 1.0,
             "noise_std": 1.0,
             "noisy_fraction": 0.0,
             "bag_seed": 0,
@@ -92,7 +91,7 @@ CASES = {
     NOISY: Case(
         hides=("noise", "std"),
         small={"bags": 20, "bag_size": 16},
-        foreign={"floor": "added", "residual_ms": 1.0, "min_eigenvalue": 1.0},
+        foreign={"floor": "added", "residual_ms": 1.0},
         mixed={"noisy_fraction": 0.6},
         tried={"bags": 12, "bag_size": 24},
         unnoticed={("draw", "random")},

@@ -203,9 +203,9 @@ def test_a_bad_label_outside_every_bag_is_refused_and_other_tables_too(tmp_path:
         rows.read_labelled(source, LocalEngine(2))
     rows.read(source, LocalEngine(2))
     last = int(draw.members.max())
-    for count, message in ((last, f"name row {last} "), (last + 1, "was made from 6000")):
+    for count in (last, last + 1):
         short = scan(table(6000)[:count], label="label", label_range=RANGE)
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match="was made from 6000"):
             BagRows(fit_features(source), draw).read(short, LocalEngine(1))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from labeldp import PlanError
-from labeldp.mechanisms import bags, sampled_noisy_wtd_lag as noisy_plan
+from labeldp.mechanisms import bags
 from labeldp.sampling import streams
-from tests.mechanisms.cases import NOISY, SAMPLED, small_plan
+from tests.mechanisms.cases import SAMPLED, small_plan
 
 
 def test_over_the_draw_no_leverage_of_one_draw_counts() -> None:
@@ -54,22 +54,3 @@ def test_bags_are_drawn_anew_from_256_bits_of_the_operating_system(
     )
     assert bags.Draw.new(1000, 5, 20, over_draw=False, seed=None).seed == "00" * 32
     assert asked == [32]
-
-
-def test_bags_with_too_few_noisy_rows_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    inner, tries = noisy_plan.draw_weights, []
-
-    def twice_without_luck(draw: Any, *arguments: Any) -> Any:
-        tries.append(draw.seed)
-        if len(tries) <= 2:
-            raise PlanError("a bag holds no noisy row")
-        return inner(draw, *arguments)
-
-    monkeypatch.setattr(noisy_plan, "draw_weights", twice_without_luck)
-    made: Any = small_plan(NOISY)
-    assert len(set(tries)) == 3
-    assert made.claim.draw.seed == tries[-1]
-    tries.clear()
-    with pytest.raises(PlanError, match="no noisy row"):
-        small_plan(NOISY, bag_seed=1)
-    assert len(tries) == 1, "bags that were asked for are not replaced by others"

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from labeldp import Release, scan, verify
-from labeldp.mechanisms.bags import looks_drawn
 from labeldp.mechanisms.checks import _entries_fit, _fits, bag_squares, improbable
 from labeldp.release.certificate import seal
 from labeldp.release.tables import table_digest
@@ -134,17 +133,6 @@ def test_a_table_that_cannot_be_encoded_is_a_problem_and_no_error(
 
 
 # --- what cannot be ------------------------------------------------------------------------
-
-
-def test_seeds_that_nobody_drew() -> None:
-    from labeldp.sampling.streams import fresh_seed
-
-    assert all(looks_drawn(fresh_seed()) for _ in range(1000))
-    given = [f"{3:064x}", "00" * 32, "deadbeef" * 8, bytes(range(32)).hex(), f"{2**127:064x}"]
-    assert not any(map(looks_drawn, given))
-    assert not looks_drawn(bytes(7 * k % 256 for k in range(32)).hex())
-    ragged = bytes(k * (k + 1) // 2 for k in range(1, 17))  # all bytes and all steps differ
-    assert not looks_drawn((bytes(16) + ragged).hex()), "a number of 128 bits"
 
 
 def test_a_given_seed_is_not_called_random(tmp_path: Path) -> None:

@@ -16,11 +16,10 @@ from hypothesis import given, strategies as st
 from labeldp import InputError, Plan, PlanError, scan
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.fit import fit_features
-from labeldp.mechanisms import residual_floor, sampled_wtd_flag as sampled_plan
+from labeldp.mechanisms import design_summary, residual_floor
 from labeldp.sampling.streams import Randomness
 from tests.features import feature_twin
 from tests.mechanisms.cases import CASES, ROWS, SAMPLED, SHAPED, small_plan
-from tests.plans import plan
 from tests.tables import source, table
 
 # --- labels: the range is that of the labels as rounded -------------------------------------
@@ -130,25 +129,10 @@ def test_no_encoded_row_is_longer_than_the_feature_bound(names: tuple[str, ...],
     data = {name: values for name, values in long_rows(seed).items() if name in names}
     features = fit_features(scan(pa.table(data)), min_count=1)
     longest = float(np.linalg.norm(dense_rows(data, 1), axis=1).max())
-    bound = sampled_plan.feature_bound(features)
+    bound = design_summary.feature_bound(features)
     assert longest <= bound
     ends = [max(map(abs, column)) for column in dense_rows(data, 1).T]
     assert bound <= np.linalg.norm(ends) * 1.001, "all columns at their ends at once"
-
-
-def test_theorem_2_is_claimed_for_rows_as_long_as_they_are() -> None:
-    rng = np.random.default_rng(0)
-    x = np.clip(rng.normal(size=30_000), -3, 3)
-    data = pa.table({"x": x, "label": rng.choice([-1.0, 1.0], len(x))})
-    made = plan(
-        scan(data, label="label", label_range=(-1.0, 1.0)),
-        epsilon=10.0, delta=0.1, mechanism=SAMPLED, accountant="paper", over_draw=True,
-        min_eigenvalue=0.9, bags=1,
-    )  # fmt: skip
-    standard = (x - x.mean()) / x.std()
-    longest = math.sqrt(1.0 + float(np.square(standard).max()))
-    claimed = made.claim.to_json()["draw"]["feature_bound"]
-    assert longest * (1 - 1e-6) <= claimed <= longest * (1 + 1e-3)
 
 
 # --- an edited plan -------------------------------------------------------------------------

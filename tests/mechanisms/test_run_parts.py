@@ -23,7 +23,6 @@ from labeldp.mechanisms.residual_floor import (
     establish_floor,
     measure_residual,
 )
-from labeldp.mechanisms.sampled_wtd_flag import check_eigenvalue, std_bounds
 from labeldp.mechanisms.wtd_flag import WtdFlag, WtdFlagClaim, _times_triangle
 from labeldp.passes.engine import LocalEngine
 from labeldp.sampling.streams import Randomness
@@ -134,35 +133,6 @@ def test_a_certificate_tells_of_its_intercept_and_allows_for_rounding(made: Plan
     assert told(constant_in_span=False) == [
         "features.json and the certificate differ on whether there is an intercept"
     ]
-
-
-# --- deviations and eigenvalues ------------------------------------------------------------
-
-
-@pytest.mark.parametrize("added", [0.0, 0.37, 1e6])
-def test_deviations_of_bags_are_enclosed(added: float) -> None:
-    """√(σ² + added) against fractions; both bounds are as near as doubles are."""
-    roots = np.random.default_rng(1).uniform(1.0, 1000.0, 300)
-    fits: Any = SimpleNamespace(low=roots, high=roots)
-    low, high = std_bounds(fits, added)
-    for root, down, up in zip(roots.tolist(), low.tolist(), high.tolist(), strict=True):
-        square = Fraction(root) ** 2 + Fraction(added)
-        assert Fraction(down) ** 2 <= square <= Fraction(up) ** 2
-        assert Fraction(up) ** 2 < Fraction(down) ** 2 * (1 + Fraction(4, 2**49))
-
-
-def test_the_smallest_eigenvalue_is_that_of_features_and_labels_together(made: Plan) -> None:
-    """Of the integer Gram matrix, less 1e-11 of its trace for rounding."""
-    rows, features, labels = source(400), made.features, made.labels
-    encoded = [features.integers(features.encode(batch)) for batch, _ in rows.labelled_batches()]
-    codes = [labels.codes(values) for _, values in rows.labelled_batches()]
-    both = np.column_stack([np.concatenate(encoded), np.concatenate(codes)])
-    scales = np.append(features.kept_scales, 2.0**labels.exponent)
-    gram = both.T @ both * np.outer(scales, scales)
-    least = (np.linalg.eigvalsh(gram)[0] - 1e-11 * np.trace(gram)) / 400
-    check_eigenvalue(least * (1 - 1e-11), features, labels, rows, LocalEngine(1))
-    with pytest.raises(PlanError, match=r"^the promised smallest eigenvalue does not hold"):
-        check_eigenvalue(least * (1 + 1e-11), features, labels, rows, LocalEngine(1))
 
 
 # --- the law of a label --------------------------------------------------------------------

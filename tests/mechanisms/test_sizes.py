@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from labeldp import InputError, PlanError, plan
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.sketch import DatasetBounds, FloorMode
+from labeldp.accounting.sketch import FloorMode, default_measurement
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
-from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
+from labeldp.mechanisms.residual_floor import floor_mode
+from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.sampling.streams import normals, public_stream, words
 from tests.tables import table
 
@@ -56,57 +58,82 @@ def test_at_the_noise_of_a_size_half_of_the_bags_pass_at_once(fraction: float) -
 # --- sums of all rows ----------------------------------------------------------------------
 
 
-def terms(mode: FloorMode = FloorMode.ADDED, rank: int = 3, **changes: Any) -> FloorParameters:
-    facts = DatasetBounds(1000, (0.0, 1.0), rank, None, True)
-    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "residual_ms": 0.1}
-    asked = given | changes
-    return FloorParameters(
-        facts, asked["epsilon"], asked["delta"], "exact-worst-case", mode, asked["residual_ms"]
+def draft(mode: FloorMode = FloorMode.ADDED, **changes: Any) -> WtdFlagClaim:
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5} | changes
+    measurement = default_measurement(given["epsilon"], 1e-5) if mode.measures else None
+    return WtdFlagClaim(
+        accountant="exact-worst-case",
+        bags=1,
+        rows=1000,
+        rank=3,
+        label_range=(0.0, 1.0),
+        intercept=True,
+        floor=1.0,
+        mode=mode,
+        measurement=measurement,
+        max_leverage=None,
+        inflation=0.0,
+        **given,
     )
+
+
+def privately(claim: WtdFlagClaim, floor: float) -> int:
+    """How many aggregates a floor carries."""
+    profile = replace(claim, floor=floor).privacy_profile
+    return int(calibrate(profile, "bags", claim.epsilon, claim.delta))
 
 
 def test_a_file_too_small_for_a_fit_is_refused() -> None:
     """Three columns and a label of 8 bytes: 160 bytes hold five aggregates, which is enough."""
-    assert sizing.choose_bags(terms(), 160e-6) == 5
+    assert sizing.choose_bags(draft(), 0.1, 160e-6) == 5
     words = (
         "^a file of this size holds 4 aggregates, but a fit of 3 columns needs at least 5; raise"
     )
     with pytest.raises(PlanError, match=words):
-        sizing.choose_bags(terms(), 159e-6)
+        sizing.choose_bags(draft(), 0.1, 159e-6)
 
 
 def test_a_floor_that_carries_too_few_aggregates_is_refused() -> None:
-    scarce = terms(FloorMode.DECLARED, residual_ms=0.002)
+    scarce = draft(FloorMode.DECLARED)
     words = (
         "^the budget allows 0 aggregates under this floor, but a fit of 3 columns needs at least 5"
     )
     with pytest.raises(PlanError, match=words):
-        sizing.choose_bags(scarce, 1.0)
+        sizing.choose_bags(scarce, 0.002, 1.0)
 
 
 def test_a_declared_floor_carries_as_many_as_its_law_has_it() -> None:
-    rich = terms(FloorMode.DECLARED, residual_ms=0.25, epsilon=3.0)
-    most = int(calibrate(sizing.profile_under(rich, 1, 250.0), "bags", 3.0, 1e-5))
+    rich = draft(FloorMode.DECLARED, epsilon=3.0)
+    most = privately(rich, 250.0)
     assert most >= 5
-    assert sizing.choose_bags(rich, 1.0) <= most
-    assert sizing.needed_floor(rich, most) <= 250.0 < sizing.needed_floor(rich, most + 1)
+    assert sizing.choose_bags(rich, 0.25, 1.0) <= most
+    enough, more = (replace(rich, bags=bags).needed_floor() for bags in (most, most + 1))
+    assert enough <= 250.0 < more
 
 
 # --- floors of plans -----------------------------------------------------------------------
 
 
-def test_a_claimed_floor_is_what_is_needed_or_the_whole_promise() -> None:
+def test_a_claimed_floor_is_what_is_needed_or_the_whole_promise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: dict[str, Any] = {"whose": "7 aggregates", "cure": "ask for fewer"}
-    assert claimed_floor(12.0, 100, None, **asked) == 12.0
-    assert claimed_floor(12.0, 100, 0.5, **asked) == 50.0
-    assert claimed_floor(50.0, 100, 0.5, **asked) == 50.0
+    claim = draft(FloorMode.DECLARED)
+
+    def needing(needed: float, residual_ms: float | None) -> float:
+        monkeypatch.setattr(WtdFlagClaim, "needed_floor", lambda _: needed)
+        return claim.with_calibrated_floor(residual_ms, **asked).floor
+
+    assert needing(120.0, None) == 120.0
+    assert needing(120.0, 0.5) == 500.0
+    assert needing(500.0, 0.5) == 500.0
     words = (
         "^7 aggregates need a residual mean square of 0.75, more than the declared 0.5; ask for "
         r"fewer or use `floor='measured\+added'`$"
     )
-    for needed in (75.0, math.nan):
+    for needed in (750.0, math.nan):
         with pytest.raises(PlanError, match=words.replace("0.75", "(0.75|nan)")):
-            claimed_floor(needed, 100, 0.5, **asked)
+            needing(needed, 0.5)
 
 
 def asked_floor(floor: str | None, residual_ms: float | None = None) -> Any:
@@ -130,18 +157,20 @@ def test_the_floor_asked_for() -> None:
 
 def test_what_a_run_would_show_and_add() -> None:
     """A root of 100 is measured with noise of deviation s₀, which costs its quantile."""
-    measured = terms(FloorMode.MEASURED_ADDED)
+    measured = replace(draft(FloorMode.MEASURED_ADDED), rows=100_000)
     measurement = measured.measurement
     assert measurement is not None
     shown = measurement.lower_bound(100.0, 0.0, 1.0) ** 2
-    assert measured.expected_lower_bound(100_000) == pytest.approx(shown)
+    assert measured.expected_lower_bound(0.1) == pytest.approx(shown)
     assert 0 < shown < 10_000
-    assert measured.expected_added_variance(15_000.0, 100_000) == pytest.approx(15_000.0 - shown)
-    assert measured.expected_added_variance(shown / 2, 100_000) == 0.0
-    assert terms(FloorMode.MEASURED).expected_added_variance(150.0, 1000) == 0.0
-    assert terms(FloorMode.ADDED).expected_added_variance(150.0, 1000) == 150.0
-    assert terms(FloorMode.DECLARED).expected_added_variance(150.0, 1000) == 0.0
-    assert terms(FloorMode.DECLARED).expected_lower_bound(1000) == pytest.approx(100.0)
+    for floor, added in ((15_000.0, 15_000.0 - shown), (shown / 2, 0.0)):
+        expected = replace(measured, floor=floor).expected_added_variance(0.1)
+        assert expected == pytest.approx(added)
+    for mode, added in ((FloorMode.MEASURED, 0.0), (FloorMode.ADDED, 150.0)):
+        assert replace(draft(mode), floor=150.0).expected_added_variance(0.1) == added
+    declared = replace(draft(FloorMode.DECLARED), floor=150.0)
+    assert declared.expected_added_variance(0.1) == 0.0
+    assert declared.expected_lower_bound(0.1) == pytest.approx(100.0)
 
 
 # --- what a survey allows for --------------------------------------------------------------
@@ -166,7 +195,6 @@ def test_a_label_range_has_256_steps_of_its_grid(steps: int, fine: bool) -> None
 
 
 def test_a_floor_is_the_smallest_double_that_its_law_accepts() -> None:
-    asked = terms()
-    needed = sizing.needed_floor(asked, 40)
+    needed = replace(draft(), bags=40).needed_floor()
     for floor, most in ((needed * (1 - 1e-6), 39), (needed, 40)):
-        assert calibrate(sizing.profile_under(asked, 1, floor), "bags", 1.0, 1e-5) == most
+        assert privately(draft(), floor) == most

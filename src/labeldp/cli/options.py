@@ -286,14 +286,6 @@ mechanism_options = together(
     ),
     flag("--with-features", group="noisy-rows options", help="Publish the raw features, too."),
     together(
-        option(
-            "--min-eigenvalue",
-            type=float,
-            help="Least eigenvalue of [X|y]ᵀ[X|y]/rows, promised.",
-        ),
-        group="sampled-wtd-flag options",
-    ),
-    together(
         option("--noise-std", type=float, help="Standard deviation of the noise on labels."),
         option("--noisy-fraction", type=float, help="Fraction of rows with noise (default: all)."),
         group="sampled-noisy-wtd-lag options",

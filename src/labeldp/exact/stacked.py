@@ -2,8 +2,8 @@
 
 A bag is a small table. Alone it costs milliseconds of overhead and microseconds of arithmetic, so
 bags of one size are stacked and every step is taken for all of them at once. The promises are
-those of `cholesky.py`, by the same bound: a bag whose factor is not shown to be good here, for
-whatever reason, is flagged `careful` and left to `verified_cholesky`.
+those of `cholesky.py`, by the same bound. A bag whose factor is not shown to be good here, for
+whatever reason, gets the one of `verified_cholesky`.
 
 Columns whose factor has an error bound below 1 are independent: no further proof is needed. Where
 the nonzero columns of a bag are not all independent, exact elimination modulo two 31-bit primes
@@ -14,14 +14,15 @@ finds those that are (both must agree, so they err as rarely as one prime of 62 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.display import Private
-from labeldp.exact.cholesky import ROUNDOFF, error_bounds
-from labeldp.exact.gram import BLOCK_ROWS
+from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky, error_bounds, verified_cholesky
+from labeldp.exact.gram import BLOCK_ROWS, GramAccumulator
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 
@@ -63,27 +64,21 @@ class StackedBags:
     rank, error_bound: of every bag;
     kept:              which of the kept design columns its factor has;
     whitener:          L⁻¹ of every bag in the units of the design, 0 where a column is left out,
-                       so that (XᵀX)⁻¹ ≼ whitenerᵀ·whitener/(1 − error_bound);
-    careful:           the bags for which none of these holds.
+                       so that (XᵀX)⁻¹ ≼ whitenerᵀ·whitener/(1 − error_bound).
     """
 
     def __init__(self, features: FeatureMap, encoded: Encoded, bags: int) -> None:
         self._features, self._encoded = features, encoded
         self.bags, self.rows, self.columns = bags, encoded.rows // bags, len(features.names)
+        self.design = stacked_design(features, encoded, bags)
+        self.whitener: Reals = np.zeros((bags, self.columns, self.columns))
         self.kept: Flags = np.zeros((bags, self.columns), dtype=bool)
         self.error_bound: Reals = np.full(bags, np.inf)
         if self.rows <= MOST_BAG_ROWS and self.columns <= MOST_BAG_COLUMNS:
             self._factorise()
-        self.careful: Flags = ~(self.error_bound <= MAX_BAG_ERROR_BOUND)  # nan: careful
+        for bag in np.flatnonzero(np.isinf(self.error_bound)).tolist():
+            self._factorise_alone(bag)
         self.rank: Integers = self.kept.sum(axis=1)
-
-    @cached_property
-    def design(self) -> Reals:
-        return stacked_design(self._features, self._encoded, self.bags)
-
-    @cached_property
-    def whitener(self) -> Reals:
-        return np.zeros((self.bags, self.columns, self.columns))
 
     @cached_property
     def white(self) -> Reals:
@@ -102,7 +97,7 @@ class StackedBags:
         return self.columns + 2
 
     def leverages(self) -> Reals:
-        """Return upper bounds of the largest leverage in every bag; of careful ones, inf.
+        """Return upper bounds of the largest leverage in every bag.
 
         The leverage of x is at most ‖whitener·x‖²/(1 − error_bound), and the computed norm is off
         by the error of `white` and by its own rounding.
@@ -111,13 +106,12 @@ class StackedBags:
         error = self.terms * ROUNDING * np.linalg.norm(self.reach, axis=1)
         root = largest * (1 + 2 * self.terms * ROUNDOFF) + error
         bound = root**2 / (1 - self.error_bound) * (1 + 16 * ROUNDOFF)
-        bound = np.where(self.rank >= self.rows, 1.0, np.minimum(1.0, bound))
-        return np.where(self.careful, np.inf, bound)
+        return np.where(self.rank >= self.rows, 1.0, np.minimum(1.0, bound))
 
     def _factorise(self) -> None:
         gram = grams_of_bags(self.design)
         self._try(gram, np.arange(self.bags), np.diagonal(gram, axis1=1, axis2=2) > 0)
-        rest = np.flatnonzero(~(self.error_bound <= MAX_BAG_ERROR_BOUND))
+        rest = np.flatnonzero(np.isinf(self.error_bound))
         if len(rest):
             order = self._preferences(rest)
             ordered = gram[rest[:, None, None], order[:, :, None], order[:, None, :]]
@@ -125,6 +119,14 @@ class StackedBags:
             kept = np.zeros_like(independent)
             np.put_along_axis(kept, order, independent, axis=1)
             self._try(gram, rest[sure], kept[sure])
+
+    def _factorise_alone(self, bag: int) -> None:
+        factor = bag_factor(
+            self._features, self._encoded.take(slice(bag * self.rows, (bag + 1) * self.rows))
+        )
+        place = self._features.kept_places[list(factor.kept)]
+        self.kept[bag, place], self.error_bound[bag] = True, factor.error_bound
+        self.whitener[bag][: factor.rank, place] = factor.whitener
 
     def _try(self, gram: Integers, bags: NDArray[np.intp], kept: Flags) -> None:
         """Take the factors of these bags and columns that are shown to be good."""
@@ -163,6 +165,17 @@ class StackedBags:
             late = baseline >= 0
             key[numbers[late], baseline[late]] = self.columns + number
         return np.argsort(key, axis=1)
+
+
+def bag_factor(features: FeatureMap, bag: Encoded) -> VerifiedCholesky:
+    """Return the factor of a bag's features, without columns that depend on others in the bag.
+
+    Their aggregates are published all the same: given the others they follow from the secret
+    weights and the features, never from labels.
+    """
+    sums = GramAccumulator(features)
+    sums.add(bag)
+    return verified_cholesky(sums.result(), features, saturated=True)
 
 
 def grams_of_bags(design: Reals) -> Integers:
@@ -220,24 +233,16 @@ def _factors(matrix: Reals) -> tuple[Reals, Integers, Reals]:
         return inverse, exponents, error_bounds(scaled, lower, inverse)
 
 
+@dataclass(frozen=True, repr=False, eq=False)
 class BagFits(Private):
-    """Coefficients in label codes and σ of every bag, in enclosures: private, prints nothing.
+    """Coefficients in label codes and σ of every bag, in enclosures."""
 
-    slope, slope_error: β̃ and bounds of |β̂ − β̃|;
-    low, high:          bounds of σ.
-    Careful bags have bounds that say nothing, until `put` replaces them.
-    """
-
-    def __init__(self, slope: Reals, slope_error: Reals, low: Reals, high: Reals) -> None:
-        self.slope, self.slope_error = slope, slope_error
-        self.low, self.high = low, high
-
-    def set_bag(
-        self, bag: int, slope: Reals, slope_error: Reals, root: tuple[float, float]
-    ) -> None:
-        """Replace those of one bag."""
-        self.slope[bag], self.slope_error[bag] = slope, slope_error
-        self.low[bag], self.high[bag] = root
+    slope: Reals
+    slope_error: Reals
+    """Bounds of |β̂ − slope|."""
+    low: Reals
+    high: Reals
+    """Bounds of σ."""
 
 
 def fit_stacked_bags(stack: StackedBags, codes: Reals) -> BagFits:
@@ -254,7 +259,7 @@ def fit_stacked_bags(stack: StackedBags, codes: Reals) -> BagFits:
     the caller computes `ExactLeastSquares` of that bag.
     """
     design, white, whitener = stack.design, stack.white, stack.whitener
-    known = 1 - np.where(stack.careful, 0.0, stack.error_bound)
+    known = 1 - stack.error_bound
     slope = np.zeros((stack.bags, stack.columns, 1))
     rest = labels = codes[:, :, None]
     # Any trial β̃ would do for the enclosure; a good one makes it tight.
@@ -277,7 +282,7 @@ def fit_stacked_bags(stack: StackedBags, codes: Reals) -> BagFits:
     room = (1 + 2 * stack.terms * ROUNDING) * (1 + _SLACK)
     return BagFits(
         slope[:, :, 0],
-        np.where(stack.careful[:, None], np.inf, spread * projected[:, None] * room),
-        np.where(stack.careful, 0.0, np.sqrt(square) * (1 - _SLACK)),
-        np.where(stack.careful, np.inf, (size + blur) * (1 + slack)),
+        spread * projected[:, None] * room,
+        np.sqrt(square) * (1 - _SLACK),
+        (size + blur) * (1 + slack),
     )

@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability, most_bags
 from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, PlanError
-from labeldp.exact.stacked import bags_at_once
+from labeldp.exact.stacked import StackedBags, bags_at_once
 from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.description import Document
@@ -213,6 +212,11 @@ class BagRows:
             stop = min(count, start + at_once)
             yield slice(start, stop), self._encoded.take(self._place[start * size : stop * size])
 
+    def stacks(self) -> Iterator[tuple[slice, StackedBags]]:
+        """Yield the same with the Cholesky factors of the bags."""
+        for numbers, encoded in self.blocks():
+            yield numbers, StackedBags(self.features, encoded, numbers.stop - numbers.start)
+
     def digest(self) -> str:
         """Return SHA-256 of rows and features: public, and equal only for the same rows."""
         hasher = hashlib.sha256(f"{self.draw.rows} {self.draw.members.shape}".encode())
@@ -244,29 +248,15 @@ def read_run(
 
 # ---- verification
 
-_FEW = 16
-"""Of 32 random bytes more than so many are different, and so are the 31 steps between them; the
-chance of fewer is below 1e-12."""
-
 
 def check_members(table: pa.Table, draw: Draw) -> list[str]:
     """Return where a table of bags is not the one that the certificate's seed gives."""
     problems = []
-    if draw.random and not looks_drawn(draw.seed):
+    if draw.random and int(draw.seed, 16) < 2**128:  # of 256 random bits that many are never 0
         problems.append("certificate: draw.seed was not drawn at random, whatever draw.random says")
     if not table.select(["bag", "row"]).equals(draw.table()):
         problems.append(f"{BAGS} does not hold the bags that the certificate's seed gives")
     return problems
-
-
-def looks_drawn(seed: str) -> bool:
-    """Return whether 256 bits may have come from the operating system.
-
-    Small numbers, few different bytes and steady steps from byte to byte do not.
-    """
-    data = bytes.fromhex(seed)
-    steps = {(after - before) % 256 for before, after in pairwise(data)}
-    return any(data[:16]) and min(len(set(data)), len(steps)) > _FEW
 
 
 def released_rows(release: Release, draw: Draw, source: Source, engine: Engine) -> BagRows | str:
@@ -288,19 +278,12 @@ def released_rows(release: Release, draw: Draw, source: Source, engine: Engine) 
 # bags, counts the chance mk/n of that; `max_bags` is the most bags within the budget over the draw.
 
 
-def account_chance(question: AccountQuestion) -> float | None:
-    """Return mk/n if bags and their size are given; refuse bags that cannot be drawn."""
-    size, bags = question.bag_size, question.bags
-    if size is None and bags is not None:
-        raise InputError("`bags` needs `bag_size`: the chance of being in a bag depends on both")
-    chance = None if size is None else inclusion_probability(question.rows, bags or 1, size)
-    return None if bags is None else chance
-
-
 def account_bags(question: AccountQuestion, profile: PrivacyProfile) -> Document:
     """Return what one accountant says of bags; `profile` is that of a row in a bag."""
     rows, size, (epsilon, delta) = question.rows, question.bag_size, question.budget
     if size is None:
+        if question.bags is not None:
+            raise InputError("`bags` needs `bag_size`: the chance of a bag depends on both")
         try:
             least = int(calibrate(profile, "bag_size", epsilon, delta))
         except PlanError as problem:
@@ -317,9 +300,10 @@ def account_bags(question: AccountQuestion, profile: PrivacyProfile) -> Document
             "delta": each.delta(epsilon).upper,
         }
 
+    chance = inclusion_probability(rows, question.bags or 1, size)  # refuses more than there are
     most = most_bags(profile, rows, size, epsilon, delta)
     answer: Document = {"conditional": costs(profile), "max_bags": most}
-    if (chance := account_chance(question)) is not None:
+    if question.bags is not None:
         answer["unconditional"] = {"chance": chance, **costs(SubsampledProfile(profile, chance))}
     if answer["conditional"]["epsilon"] is None:
         answer["reason"] = f"no ε is enough for δ = {delta:g} when the row is in a bag"

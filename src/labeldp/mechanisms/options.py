@@ -205,6 +205,13 @@ class FloorOptions(AggregateOptions):
     floor: str | None = option(to_str)
     residual_ms: float | None = option(_positive)
 
+    def residual(self, width: float) -> float:
+        return self.residual_ms or super().residual(width)
+
+    @property
+    def residual_source(self) -> str:
+        return "stated" if self.residual_ms else super().residual_source
+
 
 @dataclass(frozen=True, kw_only=True)
 class BagOptions(AggregateOptions):
@@ -234,8 +241,6 @@ class NoisyRowsOptions(ForecastOptions):
 @dataclass(frozen=True, kw_only=True)
 class SampledWtdFlagOptions(BagOptions, FloorOptions):
     """sampled-wtd-flag."""
-
-    min_eigenvalue: float | None = option(_positive)
 
 
 @dataclass(frozen=True, kw_only=True)

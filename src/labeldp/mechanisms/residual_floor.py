@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import (
     DatasetBounds,
     FloorMode,
@@ -33,9 +33,10 @@ from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms import checks
-from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING
+from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary
+from labeldp.mechanisms.forecast import Forecast, forecast
 from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_repeats
-from labeldp.mechanisms.options import FloorOptions
+from labeldp.mechanisms.options import FloorOptions, PlanRequest
 from labeldp.release.certificate import Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES, FEATURES
@@ -106,6 +107,53 @@ class FloorClaim(Claim):
         up = (root + _NINETY * noise) ** 2 / rows
         return min(most, middle), (min(most, down), min(most, up))
 
+    @property
+    def grid(self) -> int:
+        """Return the public grid of aggregate labels: the exponent of its step."""
+        return rounded_noise.grid_for(math.sqrt(self.floor))
+
+    def needed_floor(self, *, certified: bool = True) -> float:
+        """Return the least floor at which the budget is kept."""
+        profile = self.privacy_profile
+        return calibrate(profile, "floor", self.epsilon, self.delta, certified=certified)
+
+    def with_calibrated_floor(self, residual_ms: float | None, whose: str, cure: str) -> Self:
+        """Return the claim with the floor that it needs, or with all that was declared."""
+        needed, rows = self.needed_floor(), self.facts.rows
+        if residual_ms is None:
+            return replace(self, floor=needed)
+        if not needed <= residual_ms * rows:
+            raise PlanError(
+                f"{whose} need a residual mean square of {needed / rows:.6g}, more than the "
+                f"declared {residual_ms:.6g}; {cure} or use `floor='measured+added'`"
+            )
+        return replace(self, floor=residual_ms * rows)
+
+    def expected_lower_bound(self, residual_ms: float) -> float:
+        """Return the residual sum of squares that a run shows, if this is the mean square."""
+        residual = residual_ms * self.facts.rows
+        if self.measurement is None:
+            return residual
+        return self.measurement.lower_bound(residual**0.5, 0.0, self.width) ** 2
+
+    def expected_added_variance(self, residual_ms: float) -> float:
+        """Return the noise that a run adds to reach the floor, if this is the mean square."""
+        if self.mode is FloorMode.ADDED:
+            return self.floor
+        missing = self.floor - self.expected_lower_bound(residual_ms)
+        return max(0.0, missing) if self.mode.adds else 0.0
+
+    def forecast(self, options: FloorOptions) -> Forecast:
+        residual_ms = options.residual(self.width)
+        return forecast(
+            rows=self.facts.rows,
+            rank=self.rank,
+            bags=self.bags,
+            residual_ms=residual_ms,
+            added_variance=self.expected_added_variance(residual_ms),
+            residual_source=options.residual_source,
+        )
+
     def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:
         """Return the deviation of the added noise; secret weights hide labels beside it."""
         return None if outcome is None else math.sqrt(outcome.added_variance)
@@ -145,44 +193,24 @@ def floor_claim_fields(document: dict[str, Any]) -> dict[str, Any]:
 # ---- planning
 
 
-@dataclass(frozen=True)
-class FloorParameters:
-    """What the floor of a plan depends on: dataset bounds, budget, accountant and floor mode."""
+def planned_fields(
+    request: PlanRequest[Any], design: DesignSummary, labels: int = 1
+) -> dict[str, Any]:
+    """Return the fields of a claim whose floor is still to be calibrated.
 
-    facts: DatasetBounds
-    """Bounds of the whole table."""
-    epsilon: float
-    delta: float
-    accountant: str
-    mode: FloorMode
-    residual_ms: float
-    """A promise if the floor is declared, else a guess that affects utility only."""
-    labels: int = 1
-    """How many labels may change at once: the rows of a person."""
-
-    @cached_property
-    def measurement(self) -> Measurement | None:
-        """The part of the budget that measuring a floor spends; None if none is measured."""
-        if not self.mode.measures:
-            return None
-        return default_measurement(self.epsilon, self.delta, self.labels)
-
-    @property
-    def rank(self) -> int:
-        return self.facts.features or 0
-
-    def expected_lower_bound(self, rows: int) -> float:
-        """Return the residual sum of squares that a measurement proves, if the guess is right."""
-        residual = self.residual_ms * rows
-        if self.measurement is None:
-            return residual
-        return self.measurement.lower_bound(residual**0.5, 0.0, self.facts.width) ** 2
-
-    def expected_added_variance(self, needed: float, rows: int) -> float:
-        """Return the variance that a run adds to reach a floor, if the guess is right."""
-        if self.mode is FloorMode.ADDED:
-            return needed
-        return max(0.0, needed - self.expected_lower_bound(rows)) if self.mode.adds else 0.0
+    `labels` may change at once: the rows of a person.
+    """
+    mode, measurement = floor_mode(request.options, request.accountant), None
+    if mode.measures:
+        measurement = default_measurement(request.epsilon, request.delta, labels)
+    return {
+        **design.claim_fields(request),
+        "floor": 1.0,
+        "mode": mode,
+        "measurement": measurement,
+        "max_leverage": design.facts.max_leverage,
+        "inflation": design.facts.inflation,
+    }
 
 
 def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
@@ -199,21 +227,6 @@ def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
             "the paper's theorem does not price a measured floor; use `floor='declared'` or 'added'"
         )
     return mode
-
-
-def claimed_floor(
-    needed: float, rows: int, residual_ms: float | None, *, whose: str, cure: str
-) -> float:
-    """Return the floor of the claim: what is needed, or all that was promised (declared)."""
-    if residual_ms is None:
-        return needed
-    promised = residual_ms * rows
-    if not needed <= promised:
-        raise PlanError(
-            f"{whose} need a residual mean square of {needed / rows:.6g}, more than the declared "
-            f"{residual_ms:.6g}; {cure} or use `floor='measured+added'`"
-        )
-    return promised
 
 
 # ---- run
@@ -416,11 +429,10 @@ def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
         yield f"certificate: floor.added_variance should be {due:.9g}"
 
 
-def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -> Iterator[str]:
+def check_floor_release(release: Release, claim: FloorClaim) -> Iterator[str]:
     """Yield where published numbers contradict a claim that rests on a floor.
 
-    Labels must stand on the public grid and, with `scatter`, vary about their fit as the floor
-    demands.
+    Labels must stand on the public grid and vary about their fit as the floor demands.
     """
     certificate, features = release.certificate, release.features
     has_constant = features.intercept and features.names[0] == features.all_names[0]
@@ -438,28 +450,22 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
     yield from unsound
     if unsound:
         return
-    scale = math.sqrt(claim.floor)
-    grid = rounded_noise.grid_for(scale)
-    yield from checks.check_grid(release, grid)
+    yield from checks.check_grid(release, claim.grid)
     reach = max(map(abs, claim.label_range))
     added = max(0.0, certificate["floor"]["added_variance"])
     yield from checks.check_reach(release, claim.facts.rows * reach**2 + added)
-    if scatter:
-        yield from checks.check_scatter(release, claim.floor)
-    if scatter and certificate["form"] == "rows":
-        for problem in check_repeats(NORMAL_TAILS, scale, grid, release.labels):
+    yield from checks.check_scatter(release, claim.floor)
+    if certificate["form"] == "rows":
+        for problem in check_repeats(
+            NORMAL_TAILS, math.sqrt(claim.floor), claim.grid, release.labels
+        ):
             yield f"{AGGREGATES} has {problem}"
 
 
-def floor_not_checked(release: Release, *, scatter: bool) -> Iterator[str]:
+def floor_not_checked(release: Release) -> Iterator[str]:
     """Yield where labels without noise would pass the check of their scatter."""
     columns = len(release.features.names)
-    if not scatter:
-        yield (
-            "whether labels vary as the floor demands: bags of unlike residuals have no floor in "
-            "common"
-        )
-    elif release.bags - columns <= checks.SCARCE:
+    if release.bags - columns <= checks.SCARCE:
         yield (
             f"whether labels vary as the floor demands: {release.bags} aggregates of {columns} "
             "columns leave too little to see it"

@@ -126,8 +126,8 @@ def draw_weights(
     """Draw weights from the seed; with a target, bags whose μ is above it are drawn again."""
     if not noisy.any(axis=1).all():
         raise PlanError(
-            "a bag holds no noisy row, so its label has no noise at all; make bags larger or more "
-            "rows noisy"
+            "a bag holds no noisy row, so its label has no noise at all; plan again, or make bags "
+            "larger or more rows noisy"
         )
     stream, size = draw.stream("weights"), draw.bag_size
     values = normals(stream, noisy.size).reshape(noisy.shape)
@@ -259,6 +259,19 @@ _MOST_EMPTY = 0.01
 """The most bags without any noisy row, which no weights can help, that a choice may expect."""
 
 
+def least_noise(claim: SampledNoisyWtdLagClaim) -> float:
+    """Return the least noise that makes bags of this size private; inf if none does."""
+    profile, budget = claim.privacy_profile, (claim.epsilon, claim.delta)
+    fraction = claim.noisy_fraction or 1.0
+    if claim.mu is not None:
+        target = calibrate(profile, "mu", *budget)
+        return realised_std(claim.draw.bag_size, fraction, claim.width, target)
+    try:
+        return round_up_to_three_digits(calibrate(profile, "noise_std", *budget))
+    except PlanError:
+        return math.inf
+
+
 def realised_std(bag_size: int, fraction: float, width: float, target_mu: float) -> float:
     """Return the noise at which half of the bags pass with their first weights, by simulation.
 
@@ -283,11 +296,8 @@ def round_up_to_three_digits(value: float) -> float:
 
 _BYTES = 21
 """Of one row in bags.parquet."""
-_DRAWS = 10
 _ROUNDING = 1e-9
 _OTHER_NOISY_ROWS = f"{BAGS} does not mark the noisy rows that the plan chose"
-_SCALED = 2.0
-"""The width of labels that the paper's noise of deviation 1 is meant for."""
 
 
 class SampledNoisyWtdLag(Mechanism):
@@ -323,34 +333,29 @@ class SampledNoisyWtdLag(Mechanism):
     ) -> MechanismPlan:
         """Draw bags, weights and noisy rows; no label is read."""
         self.check_request(request, source)
-        options, facts = request.options, design.facts
-        budget = request.epsilon, request.delta
-        fraction = options.noisy_fraction or 1.0
+        options, rows = request.options, design.facts.rows
         design.check_residual_left()
-        size, bags, std = self._choose_sizes(request, design, fraction)
-        # A draw in which some bag has too few noisy rows is thrown away. No label takes part, and
-        # rows stay equally likely to be in a bag, because they are noisy by coins of their own.
-        tries = _DRAWS if options.bag_seed is None else 1
-        for left in reversed(range(tries)):
-            draw, target = bagging.fresh_draw(options, facts.rows, bags, size, request.delta), None
-            if request.accountant == "exact":
-                target = calibrate(draw.over(GaussianProfile(1.0)), "mu", *budget)
-            claim = SampledNoisyWtdLagClaim(
-                **design.claim_fields(request),
-                bags=bags,
-                draw=draw,
-                noise_std=std,
-                noisy_fraction=fraction,
-                noisy_column=None,
-                mu=target,
-            )
-            try:
-                weights = claim.weights()
-                break
-            except PlanError:
-                if not left:
-                    raise
-        if claim.mu is not None and not draw.over_draw:
+        # Bags, noise and, with the accountant "exact", μ are still open here, and follow below.
+        draft = SampledNoisyWtdLagClaim(
+            **design.claim_fields(request),
+            bags=1,
+            draw=Draw(rows, 1, 1, "", random=True, over_draw=options.over_draw),
+            noise_std=1.0,
+            noisy_fraction=options.noisy_fraction or 1.0,
+            noisy_column=None,
+            mu=1.0 if request.accountant == "exact" else None,
+        )
+        draft = self._choose_sizes(draft, options, design)
+        bags, size, std = draft.bags, draft.draw.bag_size, draft.noise_std
+        if draft.mu is not None:
+            # the target: the most that the budget allows in any bag
+            target = calibrate(draft.privacy_profile, "mu", draft.epsilon, draft.delta)
+            draft = replace(draft, mu=target)
+        # A draw in which some bag has too few noisy rows is refused. No label takes part, and rows
+        # stay equally likely to be in a bag, because they are noisy by coins of their own.
+        claim = replace(draft, draw=bagging.fresh_draw(options, rows, bags, size, request.delta))
+        weights = claim.weights()
+        if claim.mu is not None and not options.over_draw:
             # The claim is about these very bags. Its μ is a hair above theirs, so that whoever
             # repeats the draw and rounds differently accepts the same weights.
             largest = float(realised_mu(weights.values, weights.noisy, claim.width, std).max())
@@ -364,9 +369,9 @@ class SampledNoisyWtdLag(Mechanism):
             )
         expected = forecast(
             rows=size,
-            rank=design.factor.rank,
+            rank=claim.rank,
             bags=bags,
-            residual_ms=options.residual(facts.width),
+            residual_ms=options.residual(claim.width),
             added_variance=float(weights.noisy.mean()) * std**2 * size,
             residual_source=options.residual_source,
         )
@@ -374,58 +379,42 @@ class SampledNoisyWtdLag(Mechanism):
         return self.make_plan(design, claim, expected, feature_sums=sums)
 
     def _choose_sizes(
-        self, request: Request, design: DesignSummary, fraction: float
-    ) -> tuple[int, int, float]:
-        """Return bag size, number of bags and noise: as asked, or the best of what is open."""
-        options, rows, rank = request.options, design.facts.rows, design.factor.rank
-        budget, width = (request.epsilon, request.delta), design.facts.width
-        labels, accountant = design.labels.range, request.accountant
+        self,
+        draft: SampledNoisyWtdLagClaim,
+        options: SampledNoisyWtdLagOptions,
+        design: DesignSummary,
+    ) -> SampledNoisyWtdLagClaim:
+        """Return the claim with bags and noise: as asked, or the best of what is open."""
+        fraction, residual_ms = draft.noisy_fraction or 1.0, options.residual(draft.width)
 
-        def bags_of(size: int) -> int:
-            most = min(rows, int(options.megabytes() * 1e6 / _BYTES)) // size
-            return options.bags or max(1, most)
-
-        def least_std(size: int) -> float:
-            """Return the least noise that makes bags of this size private; inf if none does."""
-            if accountant == "paper":
-                profile: PrivacyProfile = Theorem3(labels, fraction, size, bags_of(size))
-            elif accountant == "exact":
-                profile = GaussianProfile(1.0)
-            else:
-                profile = RandomWeightsProfile(size, labels, fraction)
-            if options.over_draw and accountant != "paper":
-                chance = inclusion_probability(rows, bags_of(size), size)
-                profile = SubsampledProfile(profile, chance)
-            if accountant == "exact":
-                return realised_std(size, fraction, width, calibrate(profile, "mu", *budget))
-            try:
-                return round_up_to_three_digits(calibrate(profile, "noise_std", *budget))
-            except PlanError:
-                return math.inf
+        def of_size(size: int) -> SampledNoisyWtdLagClaim:
+            """Return the claim with bags of this size and the noise asked for, or the least."""
+            most = min(draft.rows, int(options.megabytes() * 1e6 / _BYTES)) // size
+            bags = options.bags or max(1, most)
+            claim = replace(draft, bags=bags, draw=replace(draft.draw, bags=bags, bag_size=size))
+            return replace(claim, noise_std=options.noise_std or least_noise(claim))
 
         def error(size: int) -> float:
-            """Return the forecast error with the noise asked for, or the least that is private."""
-            least = least_std(size)
-            std = options.noise_std or least
+            claim = of_size(size)
             # A plan refuses bags without any noisy row, of which there might be some.
-            empty = bags_of(size) * (1.0 - fraction) ** size
-            if least > std or empty > _MOST_EMPTY:
+            empty = claim.bags * (1.0 - fraction) ** size
+            if empty > _MOST_EMPTY or (options.noise_std and least_noise(claim) > claim.noise_std):
                 return math.inf
-            noise_ms = fraction * std**2
-            return (options.residual(width) + noise_ms) * mean_excess(rank, bags_of(size))
+            excess = mean_excess(claim.rank, claim.bags)
+            return (residual_ms + fraction * claim.noise_std**2) * excess
 
         size = options.bag_size
         if size is None:
-            most = min(rows // (options.bags or rank + 2), MOST_TRIED_BAG_SIZE)
+            most = min(draft.rows // (options.bags or draft.rank + 2), MOST_TRIED_BAG_SIZE)
             errors = {each: error(each) for each in bag_sizes(2, 2.0, most)}
             size = bagging.best_bag_size(errors, design, "make more rows noisy, add more noise")
-        std = options.noise_std or least_std(size)
-        if std == math.inf:
+        claim = of_size(size)
+        if claim.noise_std == math.inf:
             raise PlanError(
-                f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; "
+                f"no noise makes {claim.bags:,} bags of {size:,} rows private at this budget; "
                 "make bags larger or more rows noisy"
             )
-        return size, bags_of(size), std
+        return claim
 
     # ---- run
 
@@ -569,15 +558,8 @@ class SampledNoisyWtdLag(Mechanism):
 
     def account(self, question: AccountQuestion) -> Document:
         """Return the smallest private bag, or what bags of one size cost; a priori and realised."""
-        chance = bagging.account_chance(question)
         fraction = question.needed("noisy_fraction")
-        labels, std, size = question.label_range, question.noise_std, question.bag_size
-        if std is None and question.width > _SCALED:
-            raise InputError(
-                f"sampled-noisy-wtd-lag needs `noise_std`, in the units of labels from "
-                f"{labels[0]:g} to {labels[1]:g}; the paper's 1 is for labels scaled to -1 … 1"
-            )
-        std = 1.0 if std is None else std
+        labels, std, size = question.label_range, question.needed("noise_std"), question.bag_size
         theorem = Theorem3(labels, fraction, size or 1, question.bags or 1, std)
         profile = RandomWeightsProfile(size or 1, labels, fraction, std)
         realised: Document = {"target_mu": largest_mu(*question.budget)}
@@ -589,7 +571,8 @@ class SampledNoisyWtdLag(Mechanism):
                 except PlanError:
                     exact[f"min_{name}"] = None
             exact = {"a_priori": exact}
-            if chance is not None:
+            if question.bags is not None:
+                chance = inclusion_probability(question.rows, question.bags, size)
                 drawn = SubsampledProfile(GaussianProfile(1.0), chance)
                 realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
         paper = bagging.account_bags(question, theorem)

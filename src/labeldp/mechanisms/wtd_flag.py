@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -47,13 +47,12 @@ from labeldp.mechanisms.design_summary import (
     inflation_for,
     most_rows,
 )
-from labeldp.mechanisms.forecast import fit_excess, forecast, mean_excess, sketched_error
+from labeldp.mechanisms.forecast import fit_excess, mean_excess, sketched_error
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest, aggregates_in
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, FloorOutcome
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
-from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from labeldp.threads import map_in_order, thread_count
 
@@ -137,37 +136,25 @@ _LEAST_GAIN = 4e-3
 """Four times the aggregates must reduce the forecast error by this share to be worth the file."""
 
 
-def profile_under(floor: floors.FloorParameters, bags: int, residual_ss: float) -> PrivacyProfile:
-    """Return the accountant's profile, for as many labels at once as a person may have."""
-    profile = ACCOUNTANTS[floor.accountant](floor.facts, bags, residual_ss, floor.measurement)
-    return profile if floor.labels == 1 else profile.group(floor.labels)
-
-
-def needed_floor(floor: floors.FloorParameters, bags: int, *, certified: bool = True) -> float:
-    """Return the residual sum of squares, own and added, that so many aggregates need (step 3)."""
-    profile = profile_under(floor, bags, 1.0)
-    return calibrate(profile, "floor", floor.epsilon, floor.delta, certified=certified)
-
-
-def choose_bags(floor: floors.FloorParameters, megabytes: float) -> int:
-    """Return how many aggregates to publish (step 2)."""
-    facts, rank = floor.facts, floor.rank
+def choose_bags(claim: WtdFlagClaim, residual_ms: float, megabytes: float) -> int:
+    """Return how many aggregates to publish (step 2), for a guess of the residual mean square."""
+    rank = claim.rank
     smallest, most = rank + 2, min(MOST_PUBLISHED_BAGS, aggregates_in(megabytes, rank))
     if most < smallest:
         raise PlanError(
             f"a file of this size holds {most} aggregates, but a fit of {rank} columns needs "
             f"at least {smallest}; raise `max_megabytes` or drop columns"
         )
-    if not floor.mode.adds:
+    if not claim.mode.adds:
         # Without added noise the residual, as it is guessed, must carry all aggregates. Measuring
         # loses a quantile to the bound and may lose it once more to chance.
-        residual_ss = floor.expected_lower_bound(facts.rows)
-        if floor.measurement is not None:
-            residual_ss = floor.measurement.lower_bound(residual_ss**0.5, 0.0, facts.width) ** 2
+        residual_ss = claim.expected_lower_bound(residual_ms)
+        if claim.measurement is not None:
+            residual_ss = claim.measurement.lower_bound(residual_ss**0.5, 0.0, claim.width) ** 2
         allowed = 0
         if residual_ss > 0.0:
-            profile = profile_under(floor, 1, residual_ss)
-            allowed = int(calibrate(profile, "bags", floor.epsilon, floor.delta))
+            profile = replace(claim, floor=residual_ss).privacy_profile
+            allowed = int(calibrate(profile, "bags", claim.epsilon, claim.delta))
         most = min(most, allowed)
     if most < smallest:
         raise PlanError(
@@ -177,9 +164,10 @@ def choose_bags(floor: floors.FloorParameters, megabytes: float) -> int:
         )
 
     def expected_error(bags: int) -> float:
-        needed = needed_floor(floor, bags, certified=False)  # only the chosen one is certified
-        noise = floor.expected_added_variance(needed, facts.rows) / facts.rows
-        return floor.residual_ms + (floor.residual_ms + noise) * mean_excess(rank, bags)
+        some = replace(claim, bags=bags)
+        some = replace(some, floor=some.needed_floor(certified=False))  # only the last is certified
+        noise = some.expected_added_variance(residual_ms) / claim.rows
+        return residual_ms + (residual_ms + noise) * mean_excess(rank, bags)
 
     bags = min(most, 8 * (rank + 1))
     current = expected_error(bags)
@@ -202,7 +190,7 @@ class WtdFlag(Mechanism):
         1. summarize the design: exact XᵀX, its verified Cholesky factor R, the largest leverage
                                                                                -> summarize_design
         2. choose the number of aggregates m                                   -> choose_bags
-        3. calibrate the residual floor that m aggregates need at (ε, δ)       -> needed_floor
+        3. calibrate the residual floor that m aggregates need at (ε, δ) -> with_calibrated_floor
     `run`, one pass over the labels
         4. sum XᵀX, Xᵀy and yᵀy exactly                                        -> run
         5. check the features, their leverage and the persons again            -> _differences
@@ -238,53 +226,22 @@ class WtdFlag(Mechanism):
         self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Choose the number of aggregates and the floor that they need; no label is read."""
-        self.check_request(request, source)
-        options, facts = request.options, design.facts
+        options = request.options
         design.check_residual_left()
         person = most_rows(design.features, source, engine)
-        parameters = floors.FloorParameters(
-            facts,
-            request.epsilon,
-            request.delta,
-            request.accountant,
-            floors.floor_mode(options, request.accountant),
-            options.residual_ms or options.residual(facts.width),
-            person.rows if person else 1,
-        )
-        rank = parameters.rank
-        megabytes = options.megabytes(facts.rows * (len(design.features.columns) + 1))
-        bags = options.bags or choose_bags(parameters, megabytes)
+        fields = floors.planned_fields(request, design, person.rows if person else 1)
+        claim = WtdFlagClaim(**fields, bags=1, person=person)
+        megabytes = options.megabytes(claim.rows * (len(design.features.columns) + 1))
+        bags = options.bags or choose_bags(claim, options.residual(claim.width), megabytes)
         if bags > MOST_PUBLISHED_BAGS:
             raise PlanError(
                 f"{bags:,} aggregates are too many; ask for {MOST_PUBLISHED_BAGS:,} at most "
                 "(`bags`)"
             )
-        floor = floors.claimed_floor(
-            needed_floor(parameters, bags),
-            facts.rows,
-            options.residual_ms,
-            whose=f"{bags} aggregates",
-            cure="ask for fewer (`bags`)",
+        claim = replace(claim, bags=bags).with_calibrated_floor(
+            options.residual_ms, whose=f"{bags} aggregates", cure="ask for fewer (`bags`)"
         )
-        claim = WtdFlagClaim(
-            **design.claim_fields(request),
-            bags=bags,
-            floor=floor,
-            mode=parameters.mode,
-            measurement=parameters.measurement,
-            max_leverage=facts.max_leverage,
-            inflation=facts.inflation,
-            person=person,
-        )
-        expected = forecast(
-            rows=facts.rows,
-            rank=rank,
-            bags=bags,
-            residual_ms=parameters.residual_ms,
-            added_variance=parameters.expected_added_variance(floor, facts.rows),
-            residual_source="stated" if options.residual_ms else options.residual_source,
-        )
-        return self.make_plan(design, claim, expected)
+        return self.make_plan(design, claim, claim.forecast(options))
 
     def least_added_mse(self, request: Request, design: DesignSummary) -> float:
         """Return what infinitely many aggregates add: equal noise in all directions (theory §8).
@@ -333,9 +290,8 @@ class WtdFlag(Mechanism):
         sampler = floors.AggregateLabelSampler(
             residual, labels, outcome.added_variance, features.intercept
         )
-        grid = rounded_noise.grid_for(math.sqrt(claim.floor))
         threads = thread_count(engine.threads)
-        blocks = draw_aggregates(factor, sampler, claim.bags, grid, randomness, threads)
+        blocks = draw_aggregates(factor, sampler, claim.bags, claim.grid, randomness, threads)
         schema = aggregate_schema(features, source.label or "label")
 
         def batches() -> Generator[pa.RecordBatch, None, None]:
@@ -346,7 +302,7 @@ class WtdFlag(Mechanism):
                     advance(len(drawn))
 
         return plan.pending_release(
-            source, randomness, grid=grid, schema=schema, batches=batches(), outcome=outcome
+            source, randomness, grid=claim.grid, schema=schema, batches=batches(), outcome=outcome
         )
 
     def _differences(
@@ -390,10 +346,10 @@ class WtdFlag(Mechanism):
 
     def check(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
-        yield from floors.check_floor_release(release, claim, scatter=True)
+        yield from floors.check_floor_release(release, claim)
 
     def not_checked(self, release: Release) -> Iterator[str]:
-        yield from floors.floor_not_checked(release, scatter=True)
+        yield from floors.floor_not_checked(release)
 
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         """Compare rows, columns, leverage, persons and the law of Z with the table's."""
@@ -429,35 +385,31 @@ class WtdFlag(Mechanism):
         for name, accountant in ACCOUNTANTS.items():
             if name == "exact" and question.max_leverage is None:
                 continue
-            profile = accountant(facts, question.bags or 1, floor)
-            answer = answers[name] = {}
-            if question.bags is not None:
-                epsilon = epsilon_at(profile, question.delta)
-                # as certificates state it: of a theorem, by single steps, here of one
-                delta = profile.group(1).delta(question.epsilon).upper
-                answer |= {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta}
-                if math.isfinite(epsilon):
-                    continue
-            reason = ""
-            try:
-                if isinstance(profile, Theorem1):
-                    most = profile.max_bags(*question.budget)
-                else:
-                    most = int(calibrate(profile, "bags", *question.budget))
-            except PlanError as problem:  # Theorem 1 says how many rows it lacks
-                most, reason = 0, str(problem)
-            if not most and not reason:
+            profile, answer = accountant(facts, question.bags or 1, floor), Document()
+            if question.bags is None:
                 reason = (
                     f"one label can move the residual norm by {facts.width:g}, and the floor on "
                     f"that norm is {math.sqrt(floor):g}: not even one bag has "
                     f"ε = {question.epsilon:g}, δ = {question.delta:g}"
                 )
-            if question.bags is None:
-                answer["max_bags"] = most
-            elif not reason:
+                try:
+                    if isinstance(profile, Theorem1):
+                        most = profile.max_bags(*question.budget)
+                    else:
+                        most = int(calibrate(profile, "bags", *question.budget))
+                except PlanError as problem:  # Theorem 1 says how many rows it lacks
+                    most, reason = 0, str(problem)
+                answer["max_bags"], possible = most, most > 0
+            else:
+                epsilon = epsilon_at(profile, question.delta)
+                possible = math.isfinite(epsilon)
                 reason = f"no ε is enough for {question.bags} aggregates at δ = {question.delta:g}"
-            if reason:
+                # as certificates state it: of a theorem, by single steps, here of one
+                delta = profile.group(1).delta(question.epsilon).upper
+                answer |= {"epsilon": epsilon if possible else None, "delta": delta}
+            if not possible:
                 answer["reason"] = reason
+            answers[name] = answer
         return {"accountants": answers}
 
 
