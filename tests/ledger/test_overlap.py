@@ -313,6 +313,23 @@ def test_a_table_in_a_ledger_of_an_earlier_version_has_one_cap(
     assert counts == [before + 1, before]
 
 
+@pytest.mark.parametrize("same", [True, False], ids=["the same ids", "other ids"])
+def test_ids_of_a_ledger_of_an_earlier_version_are_compared(same: bool, tmp_path: Path) -> None:
+    shutil.copyfile(RECORDED / "ledgers/persons.ledger", tmp_path / "l")
+    (tmp_path / "l").chmod(0o600)
+    data = pq.read_table(RECORDED / "tables/people.parquet")
+    if not same:
+        place = data.column_names.index("person")
+        data = data.set_column(place, "person", pa.array(data["person"].to_numpy() + 1))
+    options: dict[str, Any] = {"label": "hours", "label_range": (0, 100), "person": "person"}
+    options |= {"drop": ["night"], "clip": True}
+    if same:
+        release(Ledger(tmp_path / "l"), "people", data, **options)
+        return
+    with pytest.raises(LedgerError, match="whose rows these are was told otherwise in entry 2"):
+        release(Ledger(tmp_path / "l"), "people", data, **options)
+
+
 # --- labels stay out of it -----------------------------------------------------------------------
 
 
