@@ -32,7 +32,13 @@ from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import FloorOutcome, claimed_fields, randomness_fields
-from labeldp.release.files import Release, content_problems, form_problems, public_rows
+from labeldp.release.files import (
+    Release,
+    content_problems,
+    form_problems,
+    one_line,
+    public_rows,
+)
 from labeldp.release.side_files import SIGNATURES, Envelope
 from labeldp.release.tables import unchecked_bytes
 from labeldp.spark.engine import engine_for
@@ -44,8 +50,6 @@ _TOLERANCE = 1e-6
 """Relative tolerance of recomputed numbers; libraries differ in the last digits."""
 _MOST_PROBLEMS = 5
 """Most problems that are shown."""
-_MOST_LETTERS = 600
-"""Most letters of a problem."""
 _NONSENSE = (KeyError, TypeError, ValueError, ArithmeticError)
 """Errors from computing with what a forger wrote."""
 
@@ -135,7 +139,7 @@ def verify(
         problems = [str(problem)]
     # The other checks, and the summary, rely on the form of the certificate.
     if problems:
-        return Verification(tuple(map(_one_line, problems)))
+        return Verification(tuple(map(one_line, problems)))
     envelope = Envelope.of(folder)
     problems = content_problems(folder, release)
     for key in keys:
@@ -157,19 +161,13 @@ def verify(
             problems.append(f"the table is not that of the release: {problem}")
     summary = _summary(release.certificate)
     if problems:
-        return Verification(tuple(map(_one_line, problems)), summary)
+        return Verification(tuple(map(one_line, problems)), summary)
     untested = [*mechanism.not_checked(release)]
     untested += filter(None, map(unchecked_bytes, sorted(folder.glob("*.parquet"))))
     if not keys and envelope is not None:
         untested.append("whose the signatures may be: give public keys (`key`)")
     weak, names = release.certificate["weak"], (key.name for key in keys)
     return Verification((), summary, tuple(weak), tuple(untested), tuple(names))
-
-
-def _one_line(problem: str) -> str:
-    """Return a problem as one short line: names in forged files may hold anything."""
-    text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in problem)
-    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
 
 
 def _summary(certificate: dict[str, Any]) -> str:

@@ -64,8 +64,8 @@ WANTS_TABLE = (
 )
 _MOST_JSON = 1 << 24
 """Most bytes of a certificate or a feature map."""
-_MOST_LETTERS = 300
-"""Most letters of the message about a field that breaks the schema."""
+_MOST_LETTERS = 600
+"""Most letters of a problem."""
 _MOST_NAMED = 5
 """Most files that are named because they do not belong to the release."""
 
@@ -291,8 +291,8 @@ class Release(ReprMixin):
         problems = verify and (form_problems(folder, release) or content_problems(folder, release))
         if problems:
             raise ReleaseError(
-                f"{folder} is not as it was written: {problems[0]}; `labeldp verify` says all, and "
-                "`verify=False` reads it all the same"
+                f"{folder} is not as it was written: {one_line(problems[0])}; `labeldp verify` "
+                "says all, and `verify=False` reads it all the same"
             )
         return release
 
@@ -352,6 +352,13 @@ def table_rows(release: Release, data: Any) -> Source | None:
     if release.holds_rows:  # rows are chosen by number, so labels need not tell which were dropped
         return scan(data, **release.features.reading)
     return public_rows(release, data)
+
+
+def one_line(problem: str) -> str:
+    """Return a problem as one short line: names and values in forged files may hold anything."""
+    start = problem[:_MOST_LETTERS]
+    text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in start)
+    return text + "…" * (len(start) < len(problem))
 
 
 def form_problems(folder: Path, release: Release) -> list[str]:
@@ -493,8 +500,7 @@ def schema_problems(certificate: Any) -> list[str]:
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer)
     strict = extend(Draft202012Validator, {"pattern": whole_match}, type_checker=types)
     problems = [
-        # A forged value may be long, and stands in the message.
-        f"certificate{error.json_path.removeprefix('$')}: {error.message[:_MOST_LETTERS]}"
+        f"certificate{error.json_path.removeprefix('$')}: {error.message}"
         for error in strict(certificate_schema(name)).iter_errors(certificate)
     ]
     if problems:
