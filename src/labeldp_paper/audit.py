@@ -748,6 +748,7 @@ def without_labels(source: Source) -> Source:
         paths=inner.paths,
         rows=inner.rows,
         notes=inner.notes,
+        options=inner.options,
         inner=inner,
         label=source.label,
         labels=np.zeros(0),

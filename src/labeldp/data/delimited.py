@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from labeldp.data.columns import NULL_WORDS
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
 from labeldp.data.files import DELIMITERS, common_schema, reading_file
 from labeldp.data.options import TextOptions
@@ -59,8 +58,6 @@ class DelimitedReader(TableReader):
     encoding: str
     label: str | None = None
     """The column whose bytes may not decide how the others are read."""
-    options: TextOptions = field(default_factory=TextOptions, repr=False)
-    null_words: tuple[str, ...] = NULL_WORDS
     texts: Mapping[Path, pa.Buffer] = field(default_factory=dict, repr=False, compare=False)
     """What stands for files that are no text themselves."""
     skip_lines: Mapping[Path, int] = field(default_factory=dict, repr=False)
@@ -120,7 +117,6 @@ class DelimitedReader(TableReader):
     def prepared(
         self,
         features: Sequence[str],
-        options: TextOptions,
         numeric: Sequence[str] = (),
         categorical: Sequence[str] = (),
     ) -> DelimitedReader:
@@ -129,16 +125,14 @@ class DelimitedReader(TableReader):
         That pass also shows whether features are in the encoding that the header is in, and how
         many lines stand below the table.
         """
-        nulls = options.null_words(self.stored_schema.names, delimited=True)
-        reader = replace(self, options=options, null_words=nulls)
-        arguments = (features, options, numeric, categorical)
+        options, notes = self.options, list(self.notes)
         try:
-            ready = TableReader.prepared(reader, *arguments)
+            ready = super().prepared(features, numeric, categorical)
         except _EncodingError:
             if options.encoding is not None or self.encoding == _FALLBACK:
                 raise
-            ready = TableReader.prepared(replace(reader, encoding=_FALLBACK), *arguments)
-        notes = list(self.notes)
+            reader = replace(self, encoding=_FALLBACK)
+            ready = TableReader.prepared(reader, features, numeric, categorical)
         if ready.delimiter not in (options.delimiter, DELIMITERS.get(ready.format, ",")):
             sign = {"\t": "tab", " ": "space"}.get(ready.delimiter, ready.delimiter)
             notes.append(f"fields are divided by {sign!r}; `delimiter` to change")
@@ -155,12 +149,12 @@ class DelimitedReader(TableReader):
     def stored(self) -> DelimitedReader:
         """Return a reader of every cell as its text, whatever `na` or `skip_footer` say."""
         options = replace(self.options, na=(), skip_footer=None)
-        return replace(self, parsers={}, options=options, null_words=("",), all_text=True)
+        return replace(self, parsers={}, options=options, all_text=True)
 
     def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns as text, or with the types that Arrow reads in the same way."""
         del batch_rows
-        types = {name: pa.string() for name in columns}
+        names, types = self.stored_schema.names, {name: pa.string() for name in columns}
         types |= {name: p.type for name, p in self.parsers.items() if p.direct and name in types}
         # Labels may be no text at all, and bytes of them that are not may not be told.
         doubtful = [name for name in columns if self.all_text or name == self.label]
@@ -168,10 +162,9 @@ class DelimitedReader(TableReader):
         convert = arrow_csv.ConvertOptions(
             include_columns=columns,
             column_types=types,
-            null_values=list(self.null_words),
+            null_values=self.options.null_words(names, delimited=True),
             strings_can_be_null=True,
         )
-        names = self.stored_schema.names
         read = arrow_csv.ReadOptions(block_size=LONGEST_ROW, column_names=names)
         parse = arrow_csv.ParseOptions(
             delimiter=self.delimiter,

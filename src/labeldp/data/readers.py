@@ -47,6 +47,8 @@ class TableReader(ABC):
     """Number of rows, where it is known without reading the data."""
     mixed: tuple[str, ...] = ()
     """Columns of a typed table that mix numbers and texts, and are text only for that."""
+    options: TextOptions = field(default_factory=TextOptions, repr=False, compare=False)
+    """What was said about its text."""
     parsers: Mapping[str, ColumnParser] = field(default_factory=dict, repr=False)
     """How columns become values, once the reader is `prepared`."""
     decimal: str = "."
@@ -111,7 +113,6 @@ class TableReader(ABC):
     def prepared(
         self,
         features: Sequence[str],
-        options: TextOptions,
         numeric: Sequence[str] = (),
         categorical: Sequence[str] = (),
     ) -> Self:
@@ -122,9 +123,9 @@ class TableReader(ABC):
         fitted, or if it is text only because it mixes types. Whole numbers are looked at if they
         may be dates of the format.
         """
-        names, formats = self.stored_schema.names, options.column_formats or {}
+        options, names = self.options, self.stored_schema.names
         nulls = options.null_words(names, delimited=self.delimited)
-        codes = options.split_na(names)[1]
+        formats, codes = options.column_formats or {}, options.split_na(names)[1]
         parsers, to_count = dict[str, ColumnParser](), list[str]()
         for name in features:
             type_, form = self.stored_schema.field(name).type, formats.get(name, {})

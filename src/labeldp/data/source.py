@@ -62,8 +62,6 @@ class Source:
     """How labels that are text are read."""
     seen: tuple[FileState, ...] | None = field(default=None, repr=False, compare=False)
     """State of its files when `scan` read them; what was inferred holds for these."""
-    options: TextOptions = field(default_factory=TextOptions, repr=False, compare=False)
-    """The options that `scan` was given about its text."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +77,7 @@ class Source:
     def keywords(self) -> dict[str, Any]:
         """Options about its labels and its text, for `scan` of the same table again."""
         label = {name: getattr(self, name) for name in ("label", "clip", "drop_missing_labels")}
-        return label | self.options.keywords
+        return label | self.reader.options.keywords
 
     @property
     def column_formats(self) -> dict[str, dict[str, Any]]:
@@ -90,7 +88,7 @@ class Source:
     @property
     def missing_words(self) -> list[str]:
         """Texts that were said to mean missing in every column."""
-        words, _ = self.options.split_na(self.reader.stored_schema.names)
+        words, _ = self.reader.options.split_na(self.reader.stored_schema.names)
         return [word for word in words if word]
 
     @property
@@ -335,7 +333,7 @@ def scan(
         check_label_type(schema.field(label))
     if person is not None:
         check_person_type(schema.field(person))
-    reader = reader.prepared(names, options, numeric, categorical)
+    reader = reader.prepared(names, numeric, categorical)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
     formatted = {name for name, parser in reader.parsers.items() if parser.formatted}
@@ -360,7 +358,6 @@ def scan(
         person,
         LabelParser(reader.decimal, null_words, codes.get(label or "", ())),
         seen,
-        options,
     )
 
 
@@ -378,23 +375,25 @@ def open_table(
     """
     options = options or TextOptions()
     if isinstance(data, TableReader):
-        return data
+        return replace(data, options=options)
     paths, form = _files_and_format(data)
     for name in _INAPPLICABLE.get(form, _FILE_OPTIONS):
         if getattr(options, name) is not None:
             what = form or f"the {type(data).__name__}"
             raise InputError(f"`{name}` is for text files, not for {what}; leave it out")
-    if not form and hasattr(data, "mapInArrow"):
-        return ClusterReader.open(data)
+    reader: TableReader
     if not form:
-        return FrameReader.open(data, label)
-    if form in DELIMITERS:
-        return DelimitedReader.open(paths, form, options, label=label, named=named)
-    if form in ("Parquet", "Arrow"):
-        return (ParquetReader if form == "Parquet" else ArrowReader).open(paths)
-    if form == "Excel":
-        return open_excel(paths, options, label=label, named=named)
-    return open_statistical(paths, form, label)
+        is_spark = hasattr(data, "mapInArrow")
+        reader = ClusterReader.open(data) if is_spark else FrameReader.open(data, label)
+    elif form in DELIMITERS:
+        reader = DelimitedReader.open(paths, form, options, label=label, named=named)
+    elif form == "Excel":
+        reader = open_excel(paths, options, label=label, named=named)
+    elif form in ("Parquet", "Arrow"):
+        reader = (ParquetReader if form == "Parquet" else ArrowReader).open(paths)
+    else:
+        reader = open_statistical(paths, form, label)
+    return replace(reader, options=options)
 
 
 def applicable(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -244,7 +244,7 @@ class FeatureMap:
         if missing:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
-        ready = reader.prepared(self.columns, options, names["numeric"], names["categorical"])
+        ready = reader.prepared(self.columns, names["numeric"], names["categorical"])
         return ready.batches(self.columns, _BATCH)
 
     def design(self, rows: Any) -> NDArray[np.float64]:
