@@ -301,6 +301,22 @@ def test_what_means_missing_in_one_column(form: str, tmp_path: Path) -> None:
         scan(data, label="y", na=["z=99"])
 
 
+@pytest.mark.parametrize(
+    ("texts", "code", "values"),
+    [
+        (["true", "false", "9"], "9", [True, False, None]),
+        (["1", "9.5", "2"], "9.5", [1, None, 2]),
+        (["1.5", "99.0", "2"], "99", [1.5, None, 2.0]),
+        (["1,5", "99,0", "$2"], "99", [1.5, None, 2.0]),
+        (["a", " 99", "b"], "99", ["a", None, "b"]),
+    ],
+)
+def test_codes_of_a_column_of_any_kind(
+    texts: list[str], code: str, values: list[Any], tmp_path: Path
+) -> None:
+    assert column(in_csv(texts, tmp_path), na=[f"x={code}"])[1] == values
+
+
 def test_further_rows_are_read_as_the_fitted_ones(tmp_path: Path) -> None:
     """One row of them shows neither the decimal sign nor the order of day and month."""
     rows = [

@@ -32,7 +32,6 @@ MOST_WORDS = 20
 _SHARE_BESIDE_WORDS, _SHARE = 0.8, 0.99
 """Least share of numbers or dates if the rest are such words, and if they are anything."""
 _MOST_UNITS = 1000
-"""Units that are counted."""
 _SAMPLE = 1000
 """Texts by which it is judged whether those of a batch repeat."""
 _FALSE = arrow_numbers(np.zeros(1, np.uint8)).cast(pa.bool_())[0]
