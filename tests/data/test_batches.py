@@ -118,10 +118,10 @@ def test_rows_have_numbers_whether_or_not_some_are_dropped(batch_rows: int) -> N
     of_source = list(take_rows(left, ["x"], np.array([0, 3, 3]), 4))
     assert values(batch for _, batch in of_source) == [1, 6, 6]
     for rows, numbers, total, refusal in (
-        (every, np.arange(9), None, "no row 8, which the release names"),
+        (every, np.arange(9), None, "no row 8;"),
         (every, np.arange(7), 7, "have 8 rows but the release was made from 7"),
-        (left, np.array([1, 2, 3]), None, "no row 3, which"),
-        (left, np.array([0, 1]), None, "no row 0, which"),
+        (left, np.array([1, 2, 3]), None, "no row 3;"),
+        (left, np.array([0, 1]), None, "no row 0;"),
     ):
         with pytest.raises(DataError, match=refusal):
             list(take_rows(rows, ["x"], numbers, total, of_data=True))

@@ -94,7 +94,7 @@ def test_wrong_bag_tables(change: dict[str, list[Any]]) -> None:
     wrong = [pa.table(good | change), *(pa.table(good).drop_columns([name]) for name in change)]
     source, members = scan(TABLE, numeric=["score"]), [np.array(each) for each in good.values()]
     release = bag_release_of(FEATURES, (members[0], members[1], members[2]), np.array([0.0, 1.0]))
-    words = f"the data have no row {ROWS}, which the release names|the bag table must have"
+    words = f"there is no row {ROWS};|the bag table must have"
     for triples in wrong:
         with pytest.raises(InputError, match=words):
             WeightedBags.from_release(replace(release, files={"bags": triples}), source)

@@ -467,8 +467,8 @@ def take_rows(
         start, rows = stop, rows + batch.num_rows
     if start < len(wanted):
         raise DataError(
-            f"the data have no row {wanted[start]}, which the release names; give the table that "
-            "it was made from"
+            f"the rows of the data are not those that the release names: there is no row "
+            f"{wanted[start]}; give the table that it was made from"
         )
     check_rows(rows, total)
 
