@@ -391,7 +391,9 @@ def _common_values(
     parameters, names, ends = (
         document[name] for name in ("parameters", "feature_names", "label_range")
     )
-    known = {each.name: parameters[each.name] for each in fields(options)}
+    known = {
+        each.name: parameters[each.name] for each in fields(options) if each.name in parameters
+    }
     return values | {
         "options": options(**known).checked_options(),
         "features": values["features"] and FeatureMap.from_json(values["features"]),

@@ -284,7 +284,10 @@ def row_equations(
             moments[block] += np.bincount(codes, shifted, minlength=block.stop - block.start)
     factor = verified_cholesky(gram.result(), features, saturated=True)
     if factor.kept != features.kept_columns:
-        raise InputError("the release has columns that depend on each other in these rows")
+        raise InputError(
+            "columns of the release depend on each other in these rows; give the table that it "
+            "was made from"
+        )
     root = factor.root() * features.kept_scales
     right = moments[list(features.kept_columns)] * features.kept_scales
     estimate = np.asarray(solve_triangular(root, right, trans="T"))
