@@ -35,6 +35,7 @@ _BYTES = 24
 
 Sums = NDArray[np.int64]
 """Two columns: units of norm, and rows."""
+Part = tuple[PersonHashes, Sums]
 ScanState = tuple[int, bool, PersonHashes, Sums]
 """Rows, whether one was too long to be counted in units, and persons with their sums."""
 
@@ -59,9 +60,8 @@ class PersonScan:
 
     def _reset(self) -> None:
         self._rows, self._too_long = 0, False
-        self._hashes: PersonHashes = np.empty(0, np.uint64)
-        self._sums: Sums = np.empty((0, 2), np.int64)
-        self._waiting: list[tuple[PersonHashes, Sums]] = []
+        # The table of persons, then rows that wait to be added to it.
+        self._parts: list[Part] = [(np.empty(0, np.uint64), np.empty((0, 2), np.int64))]
 
     @cached_property
     def _form(self) -> QuadraticForm | None:
@@ -113,23 +113,27 @@ class PersonScan:
         return np.ceil(np.ldexp(lengths, self._bits)).astype(np.int64)
 
     def _take(self, hashes: PersonHashes, sums: Sums) -> None:
-        """Add sums to those of their persons, once as many wait as there are persons."""
-        self._waiting.append((hashes, sums))
-        if sum(len(some) for some, _ in self._waiting) > max(_WAITING, len(self._hashes)):
-            self._sum_by_person()
+        """Let rows wait, and add their sums to the table once there are many beside it."""
+        self._parts.append((hashes, sums))
+        if sum(len(some) for some, _ in self._parts[1:]) > max(
+            _WAITING, len(self._parts[0][0]) // 2
+        ):
+            self._table()
 
-    def _sum_by_person(self) -> None:
-        hashes: PersonHashes = np.concatenate([self._hashes, *(some for some, _ in self._waiting)])
-        sums = np.concatenate([self._sums, *(some for _, some in self._waiting)])
-        self._waiting = []
-        order = np.argsort(hashes)
-        hashes = hashes[order]
-        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
-        self._hashes, self._sums = hashes[starts], np.add.reduceat(sums[order], starts)
+    def _table(self) -> Part:
+        """Return all persons, in the order of their hashes, and their sums."""
+        if len(self._parts) > 1:
+            hashes: PersonHashes = np.concatenate([some for some, _ in self._parts])
+            sums = np.concatenate([some for _, some in self._parts])
+            self._parts.clear()  # a large table is freed before sorting needs room
+            order = np.argsort(hashes)
+            hashes = hashes[order]
+            starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+            self._parts.append((hashes[starts], np.add.reduceat(sums[order], starts)))
+        return self._parts[0]
 
     def state(self) -> ScanState:
-        self._sum_by_person()
-        return self._rows, self._too_long, self._hashes, self._sums
+        return self._rows, self._too_long, *self._table()
 
     def merge(self, state: ScanState) -> None:
         rows, too_long, hashes, sums = state
@@ -140,8 +144,7 @@ class PersonScan:
     def result(self, *_: object) -> PersonNorms:
         if not self._rows:
             raise no_rows()
-        self._sum_by_person()
-        units, rows = self._sums.max(axis=0)
+        units, rows = self._table()[1].max(axis=0)
         length = math.ldexp(float(units), -self._bits) * (1 + 2.0**-50)
         # More rows than were planned for might overflow a sum of units.
         if self._too_long or (self._weights is not None and self._rows > self._features.rows):
