@@ -41,7 +41,8 @@ def _sheet_text(
 ) -> tuple[str, list[str]]:
     """Return the first sheet that has the columns asked for as CSV, and notes.
 
-    Lines above its header are empty there, for the reader to count.
+    Lines above its header are empty there, for the reader to count. Below, a row without features
+    is none, whatever its label.
     """
     from openpyxl import load_workbook
 
@@ -68,24 +69,17 @@ def _sheet_text(
     names = [_name(cell) for cell in rows[above]] if above < len(rows) else []
     while names and not names[-1]:
         names.pop()
-    body = [row[: len(names)] for row in rows[above + 1 :]]
-    if label in names:
-        place = names.index(label)
-        # A row without features is none, whatever its label.
-        body = [row for row in body if any(map(_text, (*row[:place], *row[place + 1 :])))]
-        labels = label_texts(row[place] if place < len(row) else None for row in body).to_pylist()
-        cells = [
-            [*map(_text, row[:place]), value or "", *map(_text, row[place + 1 :])]
-            for row, value in zip(body, labels, strict=True)
-        ]
-    else:
-        cells = [texts for row in body if any(texts := [*map(_text, row)])]
+    missing = (None,) * len(names)  # a row may end with its last value
+    body = [(*row, *missing)[: len(names)] for row in rows[above + 1 :]]
+    features = [place for place, name in enumerate(names) if name != label]
+    body = [row for row in body if any(_text(row[place]) for place in features)]
+    columns = [
+        label_texts(column).to_pylist() if name == label else map(_text, column)
+        for name, column in zip(names, zip(*body, strict=True), strict=bool(body))
+    ]
     text = io.StringIO(newline="")
     text.write("\n" * above)
-    missing = [""] * len(names)  # a row may end with its last value
-    csv.writer(text, lineterminator="\n").writerows(
-        [names, *([*row, *missing][: len(names)] for row in cells)]
-    )
+    csv.writer(text, lineterminator="\n").writerows([names, *zip(*columns, strict=True)])
     return text.getvalue(), notes
 
 
