@@ -416,7 +416,7 @@ def bare_stack(white: Reals, reach: Reals, **said: Any) -> Any:
     """One bag of rows whose whitened entries are told."""
     made: Any = object.__new__(stacked.StackedBags)
     made.columns, made.rows, made.rank = white.shape[1], len(white), np.array([white.shape[1]])
-    made.error_bound, made.careful = np.zeros(1), np.zeros(1, dtype=bool)
+    made.error_bound = np.zeros(1)
     vars(made).update(white=white[None], reach=reach[None], **said)
     return made
 
@@ -434,15 +434,13 @@ def test_the_leverage_of_a_bag_has_room_for_its_rounding() -> None:
     assert 0.5 < found < 0.5 + 1e-12
 
 
-def test_no_leverage_is_above_1_and_that_of_bags_in_doubt_is_none() -> None:
+def test_no_leverage_is_above_1() -> None:
     white = np.array([[0.3, 0.4], [3.0, -0.1], [0.0, 0.2]])
     assert bare_stack(white, np.zeros(2)).leverages().tolist() == [1.0]
     small = white / 10
     for rank, leverage in ((3, 1.0), (4, 1.0)):
         assert bare_stack(small, np.zeros(2), rank=np.array([rank])).leverages() == [leverage]
     assert bare_stack(small, np.zeros(2), rank=np.array([2])).leverages() < [0.1]
-    careful = bare_stack(small, np.zeros(2), careful=np.array([True]), rank=np.array([3]))
-    assert careful.leverages() == [math.inf]
 
 
 def test_products_of_bags_are_exact_to_the_last_unit() -> None:
