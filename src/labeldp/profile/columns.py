@@ -83,13 +83,13 @@ def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatist
     levels, findings = statistics.levels.get(name), list[str]()
     inferred = infer_column_type(column, statistics.extremes.get(name), levels, min_count)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
-    kind, why, advice = _kind(column, values, distinct, inferred)
-    if advice is not None or kind == "constant":
+    kind, why = _kind(column, values, distinct, inferred)
+    if kind in ("id", "constant"):
         findings.append(f"{name}: {kind}, {why}")
     if distinct > FEW[-1] and (mend := _mend(name, values)) is not None:
         findings.append(f"{name}: {kind} of {mend}")
     facts: Facts = {"name": name, "type": column.type, "kind": kind, "why": why}
-    facts |= {"advice": advice, "distinct": distinct, "missing": values.null_count}
+    facts |= {"distinct": distinct, "missing": values.null_count}
     if is_number_type(values.type):
         # Integers beyond 2**53 are ids, of which no last digit matters here.
         numbers = values.drop_null().cast(pa.float64(), safe=False).to_numpy()
@@ -105,25 +105,22 @@ def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatist
 
 def _kind(
     column: Column, values: pa.ChunkedArray, distinct: int, inferred: ColumnType
-) -> tuple[str, str, str | None]:
-    """Return the kind of a column, why, and "drop" if a release should leave it out."""
+) -> tuple[str, str]:
+    """Return the kind of a column, and why; ids and constants are no features."""
     rows, filled = len(values), len(values) - values.null_count
     if distinct == 0 or (distinct == 1 and filled == rows):
-        return "constant", "one value" if distinct else "every value is missing", None
-    if inferred.kind == "id":
-        return "id", inferred.why, "drop"
-    if inferred.kind == "category":
-        boolean = pa.types.is_boolean(values.type)
-        return "category", "true or false" if boolean else inferred.why, None
+        return "constant", "one value" if distinct else "every value is missing"
+    if inferred.kind != "number":
+        return inferred.kind, inferred.why
     if is_moment(values.type):
-        return "date", "dates: days since 1970-01-01", None
+        return "date", "dates: days since 1970-01-01"
     if is_clock(values.type):
-        return "time", "times of day or durations: hours", None
+        return "time", "times of day or durations: hours"
     if column.undecided and filled >= FEWEST:
         numbers = column_floats(values.drop_null().combine_chunks(), column.name)
         if np.mean(np.diff(numbers) == 1) > UNIQUE:
-            return "id", "rises by one from row to row", "drop"
-    return "number", "numbers", None
+            return "id", "rises by one from row to row"
+    return "number", "numbers"
 
 
 def _outlier(name: str, values: NDArray[np.float64]) -> Iterator[str]:

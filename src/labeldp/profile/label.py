@@ -100,19 +100,13 @@ def _read(source: Source, rows: int) -> tuple[Array, int, int]:
 def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
     """Return how a column tells the labels, in words; None if it does not."""
     filled = ~np.isnan(x)
-    groups, own, blank = x[filled], labels[filled], (~filled).astype(float)
-    if ordered and _correlation(groups, own) > _SAME:
-        return "is the label in other units"
-    if ordered and _correlation(rankdata(groups), rankdata(own)) > _SAME:
-        return "orders the rows as the label does"
-    separates, tells_one_value = _told(groups, own, by_chance=not ordered)
-    blank_separates, blank_tells_one_value = _told(blank, labels)
-    if separates:
-        return "tells in which part of its range a label lies"
-    if blank_separates:
-        return "is missing in one part of the label's range"
-    if tells_one_value or blank_tells_one_value:
-        return "tells exactly which labels have one certain value"
+    groups, own = x[filled], labels[filled]
+    ranks = _correlation(rankdata(groups), rankdata(own))
+    if ordered and max(_correlation(groups, own), ranks) > _SAME:
+        return "is the label in other units or ranks"
+    # A gap can tell of a label as much as a value can.
+    if _told(groups, own, by_chance=not ordered) or _told((~filled).astype(float), labels):
+        return "tells between which values labels lie"
     return None
 
 
@@ -135,8 +129,8 @@ def _correlation(x: Array, y: Array) -> float:
     return abs(float(np.corrcoef(x, y)[0, 1]))
 
 
-def _told(groups: Array, labels: Array, *, by_chance: bool = False) -> tuple[bool, bool]:
-    """Return whether groups separate the labels, and whether one is just those of one value.
+def _told(groups: Array, labels: Array, *, by_chance: bool = False) -> bool:
+    """Return whether groups separate the labels, or one is just those of one value.
 
     They separate them if the label ranges of successive groups do not overlap: bins, thresholds,
     ranks. One boundary at least must be strict, with a few rows on both sides. Where the groups
@@ -145,7 +139,7 @@ def _told(groups: Array, labels: Array, *, by_chance: bool = False) -> tuple[boo
     """
     rows = len(groups)
     if rows < _FEWEST_ROWS:
-        return False, False
+        return False
     order = np.argsort(groups, kind="stable")
     ordered, own = groups[order], labels[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -158,7 +152,7 @@ def _told(groups: Array, labels: Array, *, by_chance: bool = False) -> tuple[boo
     sizes = np.diff(np.r_[starts, rows])
     likely = (low == high) & (sizes >= _ATOM * rows) & (sizes <= (1 - _ATOM) * rows)
     one_value = any(np.sum(labels == low[k]) == sizes[k] for k in np.flatnonzero(likely))
-    return bool((rises or falls) and not is_chance), one_value
+    return bool((rises or falls) and not is_chance) or one_value
 
 
 def _parts(numbers: Mapping[str, Array], labels: Array) -> list[str]:

@@ -182,7 +182,7 @@ def _release_options(
     `columns` and `text` are what was said of the columns and of the text.
     """
     label, persons = answer["label"], [p["column"] for p in answer["persons"] if p["advised"]]
-    drop = [*columns["drop"], *(c["name"] for c in answer["columns"] if c["advice"] == "drop")]
+    drop = [*columns["drop"], *(c["name"] for c in answer["columns"] if c["kind"] == "id")]
     words, needed = list[str](), ["--label-range LO HI", "--out DIR"]
     if label is None:
         needed.insert(0, "--label COLUMN")
