@@ -240,10 +240,9 @@ class CategoricalColumn:
         what = "features: a categorical column"
         check_fields(entry, _FIELDS, what, {"rest": is_text, "nearest": is_flag})
         levels = entry["levels"]
-        if entry.get("rest") not in (*levels, None):
-            raise DataError(f"{what} has a malformed 'rest'; restore the original file")
-        if entry.get("nearest") and (not levels or None in map(_whole_number, levels)):
-            raise DataError(f"{what} has a malformed 'nearest'; restore the original file")
+        is_scale = bool(levels) and None not in map(_whole_number, levels)
+        if entry.get("rest") not in (*levels, None) or (entry.get("nearest") and not is_scale):
+            raise DataError(f"{what} has a malformed 'rest' or 'nearest'; restore the file")
         return cls(**{**entry, "levels": tuple(levels)})
 
 

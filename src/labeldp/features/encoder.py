@@ -152,10 +152,7 @@ class Encoded:
         """Return some of the rows; each number column stays contiguous. A slice copies nothing."""
         codes = tuple(codes[places] for codes in self.codes)
         persons = None if self.persons is None else self.persons[places]
-        if isinstance(places, slice):
-            numbers = self.numbers[places]
-        else:
-            numbers = self.numbers.T.take(places, axis=1).T
+        numbers = self.numbers.T[:, places].T
         return Encoded(len(numbers), numbers, codes, self.joint_codes, persons)
 
 
