@@ -123,10 +123,10 @@ def test_shares_that_are_asked_for_hold_and_outliers_are_judged_as_they_enter() 
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"winsor": {"wage": 0.1}}, "'wage', which is no feature"),
-        ({"log": ["wage"]}, "'wage', which is no feature"),
-        ({"winsor": {"town": 0.1}}, "'town', which is a category"),
-        ({"log": ["town"]}, "'town', which is a category"),
+        ({"winsor": {"wage": 0.1}}, "'wage', which is no feature column or a category"),
+        ({"log": ["wage"]}, "'wage', which is no feature column or a category"),
+        ({"winsor": {"town": 0.1}}, "'town', which is no feature column or a category"),
+        ({"log": ["town"]}, "'town', which is no feature column or a category"),
     ],
 )
 def test_what_is_refused(option: dict[str, object], message: str) -> None:

@@ -74,10 +74,6 @@ class LinearSpline:
     column: str
     knots: tuple[int, ...]  # codes, increasing
 
-    @property
-    def owners(self) -> frozenset[str]:
-        return frozenset([self.column])
-
     def design_columns(self, columns: Columns) -> list[DesignColumn]:
         column = columns[self.column]
         if not isinstance(column, NumericColumn):
@@ -86,7 +82,7 @@ class LinearSpline:
         return [
             DesignColumn(
                 f"max(0, {number.name} - {(knot + column.centre) * column.step:.6g})",
-                self.owners,
+                number.owners,
                 number.scale,
                 number.slope,
                 reach=number.reach + abs(knot),
@@ -124,10 +120,6 @@ class Interaction:
     right: Part
     shift: int = 0
 
-    @property
-    def owners(self) -> frozenset[str]:
-        return frozenset([self.left.column, self.right.column])
-
     def design_columns(self, columns: Columns) -> list[DesignColumn]:
         factors, names = list[DesignColumn](), list[str]()
         for part in (self.left, self.right):
@@ -142,7 +134,7 @@ class Interaction:
         return [
             DesignColumn(
                 " * ".join(names),
-                self.owners,
+                left.owners | right.owners,
                 left.scale * right.scale * unit,
                 left.slope * right.slope,
                 reach=left.reach * right.reach / unit + 0.5,

@@ -198,7 +198,7 @@ class FeatureMap:
             numeric=tuple(column for column in self.numeric if column.name in columns),
             categorical=tuple(column for column in self.categorical if column.name in columns),
             kept=None,
-            basis=tuple(term for term in self.basis if term.owners.issubset(columns)),
+            basis=tuple(term for term, made in self.derived if made[0].owners.issubset(columns)),
         )
         chosen = np.array([column.owners.issubset(columns) for column in self.design_columns])
         mask = chosen[list(self.kept_columns)]

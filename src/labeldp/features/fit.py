@@ -108,13 +108,13 @@ def fit_features(
     run_pass = run_pass or LocalEngine(threads=1).run_pass
     shares: Mapping[str, Any] = winsor if isinstance(winsor, Mapping) else {OTHERS: winsor}
     options = _NumberOptions(intercept, indicators, standardise, shares, log)
-    kinds = {column.name: column.kind for column in source.columns}
+    numeric_names = {column.name for column in source.columns if column.kind != "categorical"}
     for option, names in (("winsor", shares.keys() - {OTHERS}), ("log", log)):
-        for name in names:
-            if kinds.get(name, "categorical") == "categorical":
-                remedy = "a category; declare it `numeric` or leave it out"
-                what = remedy if name in kinds else "no feature column; correct it"
-                raise DataError(f"`{option}` names {name!r}, which is {what}")
+        for name in sorted({*names} - numeric_names):
+            raise DataError(
+                f"`{option}` names {name!r}, which is no feature column or a category; correct it, "
+                f"or declare it `numeric`"
+            )
     columns = [
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]

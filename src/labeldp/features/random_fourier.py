@@ -34,10 +34,8 @@ from labeldp.features.columns import DesignColumn, NumericColumn
 from labeldp.io_util import Check, check_fields, is_positive, is_text, is_whole, list_of
 
 Numbers = NDArray[np.float64]
-Columns = Mapping[str, NumericColumn | CategoricalColumn]
-"""The fitted columns that terms are made of, by name."""
-ColumnCodes = Mapping[str, NDArray[Any]]
-"""The codes of some rows by column: of a number, or of the levels of a category."""
+Columns = Mapping[str, NumericColumn | CategoricalColumn]  # by name
+ColumnCodes = Mapping[str, NDArray[Any]]  # of a number, or of the levels of a category, by name
 
 SEED = "1"
 WIDTH = 2.0  # root mean square of the phases of standardised rows, in radians
@@ -80,13 +78,10 @@ class RandomFourierFeatures:
     inputs: tuple[Input, ...]
     turns: float  # deviation of what a standardised number, or a level, adds to a phase
 
-    @property
-    def owners(self) -> frozenset[str]:
-        return frozenset(each.column for each in self.inputs)
-
     def design_columns(self, columns: Columns) -> list[DesignColumn]:
         self.sizes(columns)  # refuses columns that are not there
-        owners, scale, reach = self.owners, math.sqrt(2) / _AMPLITUDE, float(_AMPLITUDE)
+        owners = frozenset(each.column for each in self.inputs)
+        scale, reach = math.sqrt(2) / _AMPLITUDE, float(_AMPLITUDE)
         return [
             DesignColumn(f"wave {number}", owners, scale, scale, reach=reach, degree=2)
             for number in range(1, self.count + 1)
