@@ -162,7 +162,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "delimiter of a frame": (lambda _: scan(TABLE, delimiter=";"), "`delimiter` is for text files"),
     "unknown misspelt": (
         lambda _: fitted().predict(ROWS, unknown="skip"),
-        "`unknown` must be base, missing, error, not 'skip'",
+        "`unknown` must be base, error, not 'skip'",
     ),
     "look for no column": (lambda _: look(TABLE, label="lable"), "there is no column 'lable'"),
     "threads as text": (lambda _: labeldp.LocalEngine("two"), "`threads` must be a whole number"),
@@ -226,7 +226,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "a formula of parentheses": (
         lambda _: planned(formula="label ~ " + "(" * 5000 + "height" + ")" * 5000),
-        "it cannot be read; write a label, ~ and terms",
+        "its brackets are nested too deeply; write fewer",
     ),
     "a ridge without end": (
         lambda _: planned(shape_ridge=1e308),

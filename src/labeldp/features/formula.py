@@ -68,7 +68,7 @@ class Formula:
         try:
             every = self._sum({_ONE: None})
         except RecursionError:
-            self._refuse("it cannot be read; write fewer brackets")
+            self._refuse("its brackets are nested too deeply; write fewer")
         self._expect(_END)
 
         self.intercept = _ONE in every
