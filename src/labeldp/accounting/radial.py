@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Self
 
@@ -126,7 +126,7 @@ class RadialProfile(BoundedLossProfile):
         at_least(2, dimensions=self.dimensions)
 
     def _delta_within(self, epsilon: float) -> Bounds:
-        value = self._above(epsilon) / self._whole()
+        value = self._above(epsilon) / self._whole
         return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + LEAST_CLAIM))
 
     @lru_cache(maxsize=256)  # noqa: B019  # a law is two numbers, and certificates ask it often
@@ -146,6 +146,7 @@ class RadialProfile(BoundedLossProfile):
         reach = math.sqrt(2.0 * (_LEFT_OUT + self.epsilon) / (self.dimensions - 2))
         return max(0.0, 0.5 * math.pi - reach)
 
+    @cached_property
     def _whole(self) -> float:
         edges = np.linspace(self._first, math.pi - self._first, _PANELS + 1)
         return math.fsum(weights @ self._density(angles) for angles, weights in _panels(edges))

@@ -261,6 +261,9 @@ class DisjointBagsProfile(PrivacyProfile):
     δ(p1; ε1) + δ(p2; ε2) + … with ε1 + ε2 + … = ε, here in proportion to p. (Several bags can cost
     more than one: at small ε they do.) δ is that of the costliest partition of the labels into
     bags, by dynamic programming. `lower` has all labels in one bag.
+
+    Each part counts a measurement of its own, of p labels: √p1·μ0, √p2·μ0, … The one measurement
+    sees less, since the smallest residual root moves by at most the largest √p·Δ.
     """
 
     each: SketchProfile
