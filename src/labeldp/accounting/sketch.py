@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from scipy import special
 
@@ -348,38 +349,32 @@ def spans_labels(bag_size: int, features: int) -> str:
     )
 
 
-def _exact(
-    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+def _wtd_flag_profile(
+    accountant: str,
+    facts: DatasetBounds,
+    bags: int,
+    floor: float,
+    measurement: Measurement | None = None,
 ) -> PrivacyProfile:
-    """The exact law of the loss, with the largest leverage of the public features."""
+    """Return the profile of `bags` aggregates over a residual floor.
+
+    paper: Theorem 1 with γ = floor/rows, groups by generic group privacy; `inflation` is not used,
+    which the theorem's constants cover many times over. exact: the law of the loss, with the
+    largest leverage of the public features. exact-worst-case: the same for any features.
+    """
+    if accountant == "paper":
+        if measurement is not None:
+            raise PlanError(
+                "the paper's theorem does not price a measured floor; use a declared or added one"
+            )
+        return Theorem1(facts.rows, facts.label_range, floor / facts.rows, bags)
+    if accountant == "exact-worst-case":
+        facts = replace(facts, max_leverage=None)
     return SketchProfile(facts, bags, floor, *measurement_cost(measurement))
 
 
-def _exact_worst_case(
-    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
-) -> PrivacyProfile:
-    """The same law for any features."""
-    return _exact(replace(facts, max_leverage=None), bags, floor, measurement)
-
-
-def _paper(
-    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
-) -> PrivacyProfile:
-    """Theorem 1 with γ = floor/rows; groups by generic group privacy.
-
-    `inflation` is not used: the theorem's constants cover it many times over.
-    """
-    if measurement is not None:
-        raise PlanError(
-            "the paper's theorem does not price a measured floor; use a declared or added one"
-        )
-    return Theorem1(facts.rows, facts.label_range, floor / facts.rows, bags)
-
-
 ACCOUNTANTS: dict[str, Callable[..., PrivacyProfile]] = {
-    "paper": _paper,
-    "exact-worst-case": _exact_worst_case,
-    "exact": _exact,
+    name: partial(_wtd_flag_profile, name) for name in ("paper", "exact-worst-case", "exact")
 }
 """Accountants of wtd-FLAg, by the names that certificates use: (facts, bags, floor, measurement) to
 the profile of so many aggregates over a residual floor."""
