@@ -123,7 +123,7 @@ MISTAKES = [
     (f"{PLAN} --engine spark --threads 2", "--threads is for --engine local"),
     (f"{PLAN} --threads -1", "--threads must be at least 0, not -1"),
     # mechanisms
-    (f"{PLAN} --mechanism flag", "mechanism 'flag' is unknown; choose auto, wtd-flag"),
+    (f"{PLAN} --mechanism flag", "mechanism 'flag' is unknown; choose auto, shaped-flag"),
     (f"{PLAN} --mechanism shaped-flag --bags 5", "--bags does not apply to shaped-flag; leave it"),
     (f"{PLAN} --residual-guess 0", "--residual-guess must be above 0"),
     (f"{QUICK_PLAN} --delta 0", "wtd-flag has no guarantee with δ = 0; give --delta above 0"),
