@@ -145,7 +145,7 @@ MISTAKES = [
     ),
     (
         "plan {data} {label} --accountant exact-worst-case --floor declared --residual-ms 0.01",
-        "the budget allows 0 aggregates under this floor",
+        "file size and floor allow 0 aggregates",
     ),
     # release
     (RELEASE, "Missing option '--out'"),

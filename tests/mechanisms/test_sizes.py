@@ -87,7 +87,7 @@ def test_a_file_too_small_for_a_fit_is_refused() -> None:
     """Three columns and a label of 8 bytes: 160 bytes hold five aggregates, which is enough."""
     assert sizing.choose_bags(draft(), 0.1, 160e-6) == 5
     words = (
-        "^a file of this size holds 4 aggregates, but a fit of 3 columns needs at least 5; raise"
+        "^file size and floor allow 4 aggregates, but a fit of 3 columns needs at least 5; raise"
     )
     with pytest.raises(PlanError, match=words):
         sizing.choose_bags(draft(), 0.1, 159e-6)
@@ -95,9 +95,7 @@ def test_a_file_too_small_for_a_fit_is_refused() -> None:
 
 def test_a_floor_that_carries_too_few_aggregates_is_refused() -> None:
     scarce = draft(FloorMode.DECLARED)
-    words = (
-        "^the budget allows 0 aggregates under this floor, but a fit of 3 columns needs at least 5"
-    )
+    words = "^file size and floor allow 0 aggregates, but a fit of 3 columns needs at least 5"
     with pytest.raises(PlanError, match=words):
         sizing.choose_bags(scarce, 0.002, 1.0)
 

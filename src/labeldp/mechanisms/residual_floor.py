@@ -29,6 +29,7 @@ from labeldp.accounting.sketch import (
     added_variance,
     default_measurement,
 )
+from labeldp.display import Private
 from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
@@ -336,8 +337,8 @@ def _root_ball(low: Fraction, high: Fraction) -> Any:
     return down.union(up)
 
 
-class AggregateLabelSampler:
-    """t_j | Z_j ~ N(Z_j·β̂, σ² + s²) in label codes, in doubles and to any precision: private."""
+class AggregateLabelSampler(Private):
+    """t_j | Z_j ~ N(Z_j·β̂, σ² + s²) in label codes, in doubles and to any precision."""
 
     def __init__(
         self, residual: ExactLeastSquares, labels: LabelGrid, added_variance: float, intercept: bool

@@ -312,6 +312,8 @@ class SampledNoisyWtdLag(Mechanism):
         4. draw the same bags and weights from the seed, with that μ     -> claim.weights
         5. read the labels of the bags' rows                             -> bags.read_run
         6. publish Σ w·y plus noise, exactly rounded                     -> draw_sums
+    Labels enter in step 5 and leave in step 6 alone. Their noise is drawn by
+    `sampling/rounded_noise`; weights and noisy rows come from the public seed.
     """
 
     name = "sampled-noisy-wtd-lag"
@@ -332,7 +334,6 @@ class SampledNoisyWtdLag(Mechanism):
         self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Draw bags, weights and noisy rows; no label is read."""
-        self.check_request(request, source)
         options, rows = request.options, design.facts.rows
         design.check_residual_left()
         # Bags, noise and, with the accountant "exact", μ are still open here, and follow below.

@@ -221,6 +221,8 @@ class SampledWtdFlag(Mechanism):
         6. fit every bag; check the bounds again          -> LabelledBags, BagBounds.differences
         7. establish the floor under the smallest residual                   -> establish_floor
         8. draw weights and Z_j, then t_j, exactly rounded                   -> LabelledBags.draw
+    Labels enter in step 5 and leave in steps 7 and 8 alone. Their noise is drawn by
+    `sampling/rounded_noise`.
     """
 
     name = "sampled-wtd-flag"
@@ -438,7 +440,7 @@ class LabelledBags(Private):
         for bag in doubtful[np.argsort(high[doubtful], kind="stable")]:
             if least is not None and Fraction(low[bag]) ** 2 >= least:
                 continue
-            residual = self._residual(bag, bag_factor(self._features, self._rows.bag(bag)))
+            _, residual = self._residual(bag)
             residuals.append(residual)
             least = residual.square_high if least is None else min(least, residual.square_high)
         return residuals
@@ -472,13 +474,14 @@ class LabelledBags(Private):
         self, first: int, total: Reals, added_variance: float, number: int, precision: int
     ) -> tuple[Any, Any]:
         """Return the law of one bag's label to any precision, for the rare draw in doubt."""
-        factor = bag_factor(self._features, self._rows.bag(first + number))
-        residual, intercept = self._residual(first + number, factor), self._features.intercept
+        factor, residual = self._residual(first + number)
+        intercept = self._features.intercept
         law = floors.AggregateLabelSampler(residual, self._labels, added_variance, intercept)
         columns = self._features.kept_places[list(factor.kept)]
         return law.exact_at(total[number : number + 1, columns])(0, precision)
 
-    def _residual(self, bag: int, factor: VerifiedCholesky) -> ExactLeastSquares:
-        sums = LabelCrossProducts(self._features, self._labels)
-        sums.add(self._rows.bag(bag), self._values[bag])
-        return ExactLeastSquares(factor, sums.result())
+    def _residual(self, number: int) -> tuple[VerifiedCholesky, ExactLeastSquares]:
+        bag, sums = self._rows.bag(number), LabelCrossProducts(self._features, self._labels)
+        sums.add(bag, self._values[number])
+        factor = bag_factor(self._features, bag)
+        return factor, ExactLeastSquares(factor, sums.result())

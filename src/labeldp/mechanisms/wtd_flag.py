@@ -42,11 +42,7 @@ from labeldp.mechanisms import residual_floor as floors
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_design, other_table
 from labeldp.mechanisms.description import Description, Document, describe_floor, describe_person
-from labeldp.mechanisms.design_summary import (
-    DesignSummary,
-    inflation_for,
-    most_rows,
-)
+from labeldp.mechanisms.design_summary import DesignSummary, inflation_for, most_rows
 from labeldp.mechanisms.forecast import fit_excess, mean_excess, sketched_error
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest, aggregates_in
 from labeldp.passes.engine import Engine
@@ -139,12 +135,7 @@ _LEAST_GAIN = 4e-3
 def choose_bags(claim: WtdFlagClaim, residual_ms: float, megabytes: float) -> int:
     """Return how many aggregates to publish (step 2), for a guess of the residual mean square."""
     rank = claim.rank
-    smallest, most = rank + 2, min(MOST_PUBLISHED_BAGS, aggregates_in(megabytes, rank))
-    if most < smallest:
-        raise PlanError(
-            f"a file of this size holds {most} aggregates, but a fit of {rank} columns needs "
-            f"at least {smallest}; raise `max_megabytes` or drop columns"
-        )
+    most = min(MOST_PUBLISHED_BAGS, aggregates_in(megabytes, rank))
     if not claim.mode.adds:
         # Without added noise the residual, as it is guessed, must carry all aggregates. Measuring
         # loses a quantile to the bound and may lose it once more to chance.
@@ -156,10 +147,10 @@ def choose_bags(claim: WtdFlagClaim, residual_ms: float, megabytes: float) -> in
             profile = replace(claim, floor=residual_ss).privacy_profile
             allowed = int(calibrate(profile, "bags", claim.epsilon, claim.delta))
         most = min(most, allowed)
-    if most < smallest:
+    if most < rank + 2:
         raise PlanError(
-            f"the budget allows {most} aggregates under this floor, but a fit of {rank} "
-            f"columns needs at least {smallest}; raise ε or δ, use `floor='measured+added'`, or "
+            f"file size and floor allow {most} aggregates, but a fit of {rank} columns needs at "
+            f"least {rank + 2}; raise `max_megabytes`, ε or δ, use `floor='measured+added'`, or "
             "drop columns"
         )
 
@@ -261,10 +252,7 @@ class WtdFlag(Mechanism):
         """Read the labels in one pass; establish the floor; then draw the aggregates."""
         claim, features, labels = plan.claim, plan.features, plan.labels
         assert isinstance(claim, WtdFlagClaim)
-        plan.check_source(
-            source,
-            claim.intercept <= (features.constant is not None),
-        )
+        plan.check_source(source, claim.intercept <= (features.constant is not None))
         if claim.compact:
             raise PlanError("compact releases are drawn no more; plan again")
         randomness.spend()
