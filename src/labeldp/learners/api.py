@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.data.source import Source
@@ -74,10 +73,6 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for note in handler.notes():
             warnings.warn(note, LabelDPWarning, stacklevel=2)
         return np.concatenate([np.empty(0), *parts])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R² of predictions for rows `X` with labels `y`, weighted by `sample_weight`."""
-        return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model as one file without pickle, atomically and exactly."""
