@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labeldp import BagRegressor, InputError, LinearRegressor, Plan, Release, scan
 from labeldp.learners.models import seal_of
+from labeldp.learners.normal_equations import release_equations
 from labeldp.mechanisms.registry import mechanism_names
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
@@ -53,8 +54,9 @@ def test_a_perfect_release_gives_the_fit_on_all_rows(penalty: float) -> None:
     np.testing.assert_allclose(model.predict(PAY), other.predict(X), rtol=1e-9)
     if not penalty:
         squares = np.sum((PAID - other.predict(X)) ** 2)
-        assert model.residual_ms_ * model.dof_ == pytest.approx(1000 * squares)
-        assert model.dof_ == 1000 - 5  # six columns, of which one-hot and constant are collinear
+        equations = release_equations(PERFECT, None, np.ones(6, dtype=bool))
+        assert equations.dof == 1000 - 5  # six columns, of which one-hot and constant are collinear
+        assert equations.label_variance * equations.dof == pytest.approx(1000 * squares)
 
 
 @pytest.mark.parametrize("kept", [range(6), (0, 1, 2, 3, 4), (1, 2, 3, 4, 5)], ids=str)
@@ -178,12 +180,16 @@ def test_some_columns_are_the_regression_on_them(names: tuple[str, ...]) -> None
 
 def test_aggregates_of_secret_weights_have_columns_to_choose_from_too() -> None:
     model = LinearRegressor(columns=["hours", "job"]).fit(PERFECT)
-    small, _ = PERFECT.features.select(["hours", "job"])
+    small, chosen = PERFECT.features.select(["hours", "job"])
     design = small.design(PAY)
     expected = design @ np.linalg.lstsq(design, PAID)[0]
     assert model.predict(PAY.drop_columns(["age"])) == pytest.approx(expected, rel=1e-7)
-    residual = float(np.sum((PAID - expected) ** 2))
-    assert model.residual_ms_ * model.dof_ == pytest.approx(1000 * residual)
+    residual, equations = (
+        float(np.sum((PAID - expected) ** 2)),
+        release_equations(PERFECT, None, chosen),
+    )
+    assert equations.dof is not None
+    assert equations.label_variance * equations.dof == pytest.approx(1000 * residual)
 
 
 def test_intervals_hold_the_regression_on_some_columns() -> None:
@@ -324,9 +330,9 @@ def test_save_and_load_plain_rows(tmp_path: Path) -> None:
     loaded = LinearRegressor.load(tmp_path / "model.json")
     np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
     assert loaded.coefficients_ == model.coefficients_
-    saturated = LinearRegressor().fit(rows[:3], y[:3])  # no degree of freedom left: NaN survives
+    saturated = LinearRegressor().fit(rows[:3], y[:3])  # no degree of freedom is left
     saturated.save(tmp_path / "other.json")
-    assert np.isnan(LinearRegressor.load(tmp_path / "other.json").residual_ms_)
+    assert {each.low for each in saturated.coefficients_} == {None}
 
 
 def reseal(path: Path, document: dict[str, Any]) -> None:

@@ -212,10 +212,6 @@ class LinearRegressor(_Estimator, LinearOptions):
         release of wtd-FLAg each holds the coefficient of the fit on all the rows with probability
         exactly `confidence`; on sampled bags, whose covariances differ, approximately. On plain
         rows they are the classical ones, right for iid normal errors.
-    residual_ms_, dof_ : float
-        Residual mean square of what was fitted, and its degrees of freedom (effective, if shrunk).
-        On a release the first estimates the residual *sum* of squares on all the rows plus any
-        added floor variance, not a variance per row.
     multiplier_ : float
         Lagrange multiplier of the penalty or norm bound, in units of the rows; 0 if nothing bound.
     quality_ : Quality or None

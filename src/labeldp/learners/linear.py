@@ -114,26 +114,11 @@ def _model(
 
     `transform` turns the coefficients of the fitted columns into those in original units.
     """
-    if equations.dof is None:
-        # Noise is public: the residual sum of squares on all rows, as far as it was published. No
-        # degree of freedom counts.
-        dof, residual = 0.0, equations.residual_ss
-        residual_ms = math.nan if residual is None else max(0.0, residual.value)
-    else:
-        left_over = equations.estimate - rule.prediction(equations)
-        outside = equations.label_variance * equations.dof if equations.dof >= 1 else 0.0
-        dof = float(equations.dof)
-        if rule.multiplier != 0:
-            dof = equations.dof + len(equations.estimate) - float(np.trace(rule.smoother))
-        total = outside + equations.unit * float(left_over @ left_over)
-        residual_ms = total / dof if dof > 0 else math.nan
     return LinearModel(
         options=options,
         coef=rule.coefficients,
         intercept=0.0,
         coefficients=_coefficients(equations, rule, names, transform, options.confidence),
-        residual_ms=residual_ms,
-        dof=dof,
         multiplier=rule.multiplier,
         features=None,
         feature_names=None,

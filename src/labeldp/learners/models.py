@@ -241,8 +241,6 @@ class LinearModel:
     coef: Array
     intercept: float
     coefficients: tuple[Coefficient, ...]
-    residual_ms: float
-    dof: float
     multiplier: float
     features: FeatureMap | None
     feature_names: tuple[str, ...] | None
@@ -264,8 +262,7 @@ class LinearModel:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
-        residual_ms = None if math.isnan(self.residual_ms) else self.residual_ms
-        _write(path, self, {"coef": self.coef.tolist(), "residual_ms": residual_ms}, {})
+        _write(path, self, {"coef": self.coef.tolist()}, {})
 
     @classmethod
     def from_document(cls, document: dict[str, Any], _arrays: Arrays) -> LinearModel:
@@ -274,7 +271,6 @@ class LinearModel:
         values |= {
             "coef": np.array(values["coef"], dtype=np.float64),
             "intercept": to_float("intercept", values["intercept"]),
-            "residual_ms": math.nan if values["residual_ms"] is None else values["residual_ms"],
             "coefficients": tuple(Coefficient(**entry) for entry in values["coefficients"]),
             "releases": tuple(values["releases"]),
             "effects": tuple(Effect(**entry) for entry in values["effects"]),

@@ -92,8 +92,6 @@ class NoisyNormalEquations:
     columns; None: the noise is public."""
     label_variance: float = math.nan
     """Estimated variance of a published label about its prediction, in label units."""
-    unit: float = 1.0
-    """Squared published labels per unit of ‖b̃‖²: m times the share of rows that a sum holds."""
     rank_tolerance: float = RANK_TOLERANCE
     """Directions below this share of the largest count as absent."""
 
@@ -412,7 +410,6 @@ def _estimated_equations(
         _place(constant, columns),
         dof=dof,
         label_variance=variance,
-        unit=unit,
         rank_tolerance=rank_tolerance,
     )
 
