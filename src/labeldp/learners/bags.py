@@ -238,8 +238,6 @@ def _model(
         losses=[scale**2 * float(np.mean(epoch)) for epoch in losses],
         validation_losses=[scale**2 * float(np.mean(epoch)) for epoch in validation],
         best_epoch=max(network.best_epoch for network in networks),
-        centre=None,
-        spread=None,
         feature_names=None if bags.features is None else bags.features.names,
     )
 

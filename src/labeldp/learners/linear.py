@@ -71,10 +71,14 @@ def fit_release(
             intercept, coef[equations.constant] = float(coef[equations.constant]), 0.0
         names, to_original = features.to_original_units()
         fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
-        return replace(
-            _model(equations, rule, options, names, to_original[:, used]),
+        shown = _coefficients(equations, rule, names, to_original[:, used], options.confidence)
+        return LinearModel(
+            options=options,
             coef=coef,
             intercept=intercept,
+            coefficients=shown,
+            multiplier=rule.multiplier,
+            rule=rule.info,
             features=features,
             feature_names=features.names,
             label_range=label_range,
@@ -95,35 +99,15 @@ def fit_rows(
     equations = plain_equations(design, labels, 0 if added else None)
     rule = choose_rule(equations, options, (-math.inf, math.inf))
     shown = ("intercept",) * added + (names or tuple(f"x{k}" for k in range(rows.shape[1])))
-    return replace(
-        _model(equations, rule, options, shown, np.eye(len(shown))),
-        coef=rule.coefficients[added:],
-        intercept=float(rule.coefficients[0]) if added else 0.0,
-        feature_names=names,
-    )
-
-
-def _model(
-    equations: NoisyNormalEquations,
-    rule: FitRule,
-    options: LinearOptions,
-    names: Sequence[str],
-    transform: Array,
-) -> LinearModel:
-    """Return what a fit of a release and one of plain rows have in common.
-
-    `transform` turns the coefficients of the fitted columns into those in original units.
-    """
+    units = np.eye(len(shown))
     return LinearModel(
         options=options,
-        coef=rule.coefficients,
-        intercept=0.0,
-        coefficients=_coefficients(equations, rule, names, transform, options.confidence),
+        coef=rule.coefficients[added:],
+        intercept=float(rule.coefficients[0]) if added else 0.0,
+        coefficients=_coefficients(equations, rule, shown, units, options.confidence),
         multiplier=rule.multiplier,
-        features=None,
-        feature_names=None,
         rule=rule.info,
-        label_range=None,
+        feature_names=names,
     )
 
 
@@ -205,6 +189,8 @@ def _coefficients(
     confidence: float,
 ) -> tuple[Coefficient, ...]:
     """Return the coefficients in original units, with intervals and errors where they are exact.
+
+    `transform` turns the coefficients of the fitted columns into those in original units.
 
     Where nothing but shrinkage to the posterior mean holds coefficients back, they are those of
     least squares. On a sketch of iid aggregates each interval holds its coefficient of β̂ with

@@ -242,10 +242,10 @@ class LinearModel:
     intercept: float
     coefficients: tuple[Coefficient, ...]
     multiplier: float
-    features: FeatureMap | None
-    feature_names: tuple[str, ...] | None
     rule: dict[str, Any]
-    label_range: tuple[float, float] | None
+    features: FeatureMap | None = None
+    feature_names: tuple[str, ...] | None = None
+    label_range: tuple[float, float] | None = None
     quality: Quality | None = None
     releases: tuple[dict[str, Any], ...] = ()
     effects: tuple[Effect, ...] = ()
@@ -297,9 +297,9 @@ class NetworkModel:
     losses: list[float]
     validation_losses: list[float]
     best_epoch: int
-    centre: list[float] | None
-    spread: list[float] | None
     feature_names: tuple[str, ...] | None
+    centre: list[float] | None = None
+    spread: list[float] | None = None
     share: float | None = None
     quality: Quality | None = None
     label_range: tuple[float, float] | None = None
