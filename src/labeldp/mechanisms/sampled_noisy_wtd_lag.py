@@ -430,8 +430,11 @@ class SampledNoisyWtdLag(Mechanism):
             (claim.rows, claim.bags) == (claim.draw.rows, claim.draw.bags),
             claim.rank == len(features.names),
         )
-        weights = claim.weights()  # with the claim's μ as target, no bag has more
+        # Step 4. With the claim's μ as target, no bag has more.
+        weights = claim.weights()
+        # Step 5: labels enter.
         _, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
+        # Step 6: labels leave, as sums with noise of a public deviation.
         noise = weights.noise(claim.noise_std)
         grid = label_grid(noise)
         sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)

@@ -299,11 +299,15 @@ class SampledWtdFlag(Mechanism):
             (claim.rows, claim.bags) == (claim.draw.rows, claim.draw.bags),
             claim.rank == len(features.names),
         )
+        # Step 5: labels enter, and stay within `values` and `bags`, which are private.
         rows, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
+        # Step 6
         bags = LabelledBags(labels, rows, values, engine)
         if any(bags.bounds.differences(claim)):
             raise PlanError(OTHER_FEATURES)
+        # Step 7: the root of the smallest residual is published with noise.
         outcome = floors.establish_floor(claim, bags.smallest_residuals(), labels, randomness)
+        # Step 8
         schema = aggregate_schema(features, source.label or "label")
 
         def batches() -> Generator[pa.RecordBatch, None, None]:

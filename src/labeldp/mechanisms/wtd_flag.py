@@ -222,6 +222,7 @@ class WtdFlag(Mechanism):
         person = most_rows(design.features, source, engine)
         fields = floors.planned_fields(request, design, person.rows if person else 1)
         claim = WtdFlagClaim(**fields, bags=1, person=person)
+        # Step 2
         megabytes = options.megabytes(claim.rows * (len(design.features.columns) + 1))
         bags = options.bags or choose_bags(claim, options.residual(claim.width), megabytes)
         if bags > MOST_PUBLISHED_BAGS:
@@ -229,6 +230,7 @@ class WtdFlag(Mechanism):
                 f"{bags:,} aggregates are too many; ask for {MOST_PUBLISHED_BAGS:,} at most "
                 "(`bags`)"
             )
+        # Step 3. The claim is complete with it: nothing that a run sees can change the guarantee.
         claim = replace(claim, bags=bags).with_calibrated_floor(
             options.residual_ms, whose=f"{bags} aggregates", cure="ask for fewer (`bags`)"
         )
@@ -271,10 +273,10 @@ class WtdFlag(Mechanism):
         factor = plan.factor_of(gram)
         if any(self._differences(claim, features, factor, source, engine, person_rows)):
             raise PlanError(OTHER_FEATURES)
-        # Step 6. From here on labels matter, through σ² and β̂ alone.
+        # Step 6. From here on labels matter, through σ² and β̂ alone. σ is published with noise.
         residual = ExactLeastSquares(factor, moments)
         outcome = floors.establish_floor(claim, [residual], labels, randomness)
-        # Steps 7 and 8
+        # Steps 7 and 8. `sampler` draws the noise of labels, which hides what is left of them.
         sampler = floors.AggregateLabelSampler(
             residual, labels, outcome.added_variance, features.intercept
         )
