@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import LinearRegressor, Release, scan
+from labeldp import InputError, LinearRegressor, Release, scan
 from labeldp.learners.linear import POINTS
+from labeldp.learners.summary import Summary, effect_picture
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.drawn import draw_release, features_of, pay_table
@@ -20,6 +21,9 @@ from tests.tables import RANGE, source, table
 
 ROWS = 1500
 RELEASES = 80
+ENTRY: dict[str, Any] = dict.fromkeys(
+    ("value", "privacy_error", "sampling_error", "total_error", "low", "high"), 1.0
+) | {"name": "<b>"}
 
 
 @cache
@@ -140,6 +144,15 @@ def test_text_is_short_if_asked() -> None:
     assert "Levels count from colour=" in str(summary)
 
 
+def test_a_notebook_shows_tables_in_which_names_are_escaped() -> None:
+    shown = fitted(500.0).summary()._repr_html_()
+    assert shown.count("<table>") == 2
+    assert shown.count("<tr>") > len(fitted(500.0).coefficients_)
+    named = Summary({**fitted(500.0).summary().to_dict(), "coefficients": [ENTRY]})._repr_html_()
+    assert "&lt;b&gt;" in named
+    assert "<b>" not in named
+
+
 def test_the_command_line_prints_it(tmp_path: Path) -> None:
     released(20.0).save(tmp_path / "r")
     assert labeldp("fit", tmp_path / "r", "--verbose").out == f"{fitted(20.0).summary()}\n"
@@ -217,3 +230,16 @@ def test_sampling_counts_where_the_residual_is_known() -> None:
     np.testing.assert_allclose(np.sqrt(total**2 - privacy**2), classical, rtol=0.1)
     silent = small_plan(epsilon=400, residual_share=0.0).release(SMALL)
     assert LinearRegressor().fit(silent).effects_[0].total_errors is None
+
+
+def test_the_picture_of_a_column_has_both_bands_and_stays_in_the_range() -> None:
+    model = fitted(500.0)._model()
+    numeric = next(e for e in model.effects if not isinstance(e.values[0], str))
+    levels = next(e for e in model.effects if isinstance(e.values[0], str))
+    outer, inner = effect_picture(model, numeric.column).curves
+    assert inner.y == pytest.approx(np.clip(numeric.predictions, *RANGE))
+    assert all(a <= b <= c for a, b, c in zip(outer.low, inner.low, inner.y, strict=True))
+    assert RANGE[0] <= min(outer.low) <= max(outer.high) <= RANGE[1]
+    assert effect_picture(model, levels.column).names == tuple(levels.values)
+    with pytest.raises(InputError, match="has no column 'nope'"):
+        fitted(500.0).plot("nope")

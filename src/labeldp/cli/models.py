@@ -21,10 +21,11 @@ from labeldp.cli.options import (
     text_options,
     together,
 )
-from labeldp.cli.output import emit_json, note, progress
+from labeldp.cli.output import draw_pictures, emit_json, note, progress
 from labeldp.errors import DataError, InputError, UnknownColumnError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import make_options
+from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
@@ -76,6 +77,7 @@ def _penalty(*declarations: str, **settings: Any) -> Decorator:
     option("--seed", type=click.IntRange(min=0), help="Seed of the first weights (default: 0)."),
     group="Options of --model neural",
 )
+@option("--plots", type=Path, help="Draw each column's effect here; needs the extra plots.")
 @option("--test", metavar="TABLE", help="Labelled rows to score on; for the curator only.")
 @option("--label", metavar="COLUMN", help="The label column of --test.")
 @option("--no-verify", is_flag=True, group="Output options", help="Fit even if files were altered.")
@@ -87,6 +89,7 @@ def fit(
     out: Path | None,
     kind: str,
     data: str | None,
+    plots: Path | None,
     test: str | None,
     label: str | None,
     no_verify: bool,
@@ -97,13 +100,17 @@ def fit(
     """Fit a regression on one or several releases; this costs no privacy."""
     from labeldp.learners.linear import fit_release
     from labeldp.learners.models import LinearOptions
-    from labeldp.learners.summary import Summary
+    from labeldp.learners.summary import Summary, effect_picture
     from labeldp.release.files import Release, table_rows
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
-    if out is not None:
-        check_target(out)
+    for target in filter(None, (out, plots)):
+        check_target(target)
+    if plots is not None:
+        need_matplotlib()
+        if kind == "neural":
+            raise InputError("--plots is for --model linear; leave it out")
     releases = [Release.load(directory, verify=not no_verify) for directory in directories]
     one_needs_rows = len(releases) == 1 and releases[0].needs_rows
     rows = table_rows(releases[0], data) if one_needs_rows else None
@@ -114,8 +121,11 @@ def fit(
         facts: dict[str, Any] = {"quality": network.quality and asdict(network.quality)}
     else:
         options = make_options(LinearOptions, learning).checked_options()
-        model = fit_release(releases, rows, options)
-        table = Summary.of(model)
+        model = linear = fit_release(releases, rows, options)
+        if plots is not None:
+            pictures = [effect_picture(linear, effect.column) for effect in linear.effects]
+            draw_pictures(pictures, plots)
+        table = Summary.of(linear)
         text, facts = table.text(None if verbose else _MOST_COEFFICIENTS), table.to_dict()
     score: dict[str, Any] = dict.fromkeys(("test_mse", "test_r2", "test_constant_mse"))
     if test is not None and label is not None:

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labeldp.errors import LabelDPWarning
-from labeldp.io_util import new_path
+from labeldp.io_util import new_directory, new_path
 from labeldp.mechanisms.description import number
+from labeldp.pictures import Picture, draw
 
 # ---- answers
 
@@ -106,6 +107,14 @@ def write_text(file: Path, text: str) -> None:
     """Write a new text file."""
     with new_path(file) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def draw_pictures(pictures: Iterable[Picture], folder: Path) -> None:
+    """Draw pictures into a new directory, for light and dark pages."""
+    with new_directory(folder) as partial:
+        for picture in pictures:
+            draw(picture, partial, dark=True)
+    note(f"pictures are in {folder}")
 
 
 # ---- words for people

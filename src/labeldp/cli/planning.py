@@ -27,6 +27,7 @@ from labeldp.cli.options import (
 )
 from labeldp.cli.output import (
     REMARKS,
+    draw_pictures,
     emit_facts,
     emit_json,
     emit_records,
@@ -41,6 +42,7 @@ from labeldp.errors import InputError
 from labeldp.io_util import check_target
 from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
+from labeldp.pictures import Curve, Picture, need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.learners.models import Quality
@@ -103,12 +105,16 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
 @option("--out", type=Path, help="Write the plan to this new file, for release --plan.")
 @option("--report", type=Path, metavar="FILE", help="Write an HTML page to read and sign.")
 @option("--compare", is_flag=True, help="Show the forecast of every mechanism.")
+@option("--curve", is_flag=True, help="Show the forecast at smaller and larger ε, too.")
+@option("--plots", type=Path, help="Draw --curve into this new directory; needs the extra plots.")
 @json_option
 def plan(
     data: str,
     out: Path | None,
     report: Path | None,
     compare: bool,
+    curve: bool,
+    plots: Path | None,
     engine_name: str,
     threads: int | None,
     verbose: bool,
@@ -117,10 +123,12 @@ def plan(
 ) -> None:
     """Show what a release would publish and guarantee; reads features and no labels."""
     from labeldp.choose import compare as compare_mechanisms
-    from labeldp.planning import plan as make_plan
+    from labeldp.planning import forecast_curve, plan as make_plan
 
-    for target in filter(None, (out, report)):
+    for target in filter(None, (out, report, plots)):
         check_target(target)
+    if plots is not None:
+        need_matplotlib()
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
     source = scan_table(data, engine_name, scan_keywords, formula=keywords.get("formula"))
@@ -142,6 +150,14 @@ def plan(
         from labeldp.report.page import report_page
 
         write_text(report, report_page(plan_report(planned)))
+    if curve or plots is not None:
+        choices = {"epsilon": EPSILON, "delta": DELTA} | keywords
+        choices |= {"mechanism": planned.claim.mechanism}
+        choices.pop("force", None)
+        points = forecast_curve(source, engine=engine, **choices)
+        more["forecast_curve"] = points
+        if plots is not None:
+            draw_pictures([_curve_picture(points, planned.claim.epsilon)], plots)
     if as_json:
         emit_json(planned.to_json() | more)
     else:
@@ -159,7 +175,11 @@ def show_notes(planned: Plan, verbose: bool) -> None:
         note(f"and {len(planned.notes) - len(texts)} more notes with --verbose")
 
 
-def _show_plan(planned: Plan, comparison: Sequence[dict[str, Any]] = ()) -> None:
+def _show_plan(
+    planned: Plan,
+    comparison: Sequence[dict[str, Any]] = (),
+    forecast_curve: Sequence[dict[str, Any]] = (),
+) -> None:
     from labeldp.mechanisms.registry import mechanism_named
 
     if comparison:
@@ -192,6 +212,29 @@ def _show_plan(planned: Plan, comparison: Sequence[dict[str, Any]] = ()) -> None
     residual = number(forecast.residual_ms)
     emit_facts(f"Forecast for a residual mean square of {residual} ({source})", facts)
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
+    if forecast_curve:
+        columns = {"epsilon": "ε", "error": "error", "low": "5 %", "high": "95 %", "kept": "kept"}
+        title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
+        emit_records(title, forecast_curve, columns | {"reason": REMARKS})
+
+
+def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
+    """Return a plot of the error against ε, with its quantiles over releases."""
+    possible = [point for point in points if point["error"] is not None]
+    x, error, low, high = (
+        tuple(point[name] or math.nan for point in possible)
+        for name in ("epsilon", "error", "low", "high")
+    )
+    return Picture(
+        name="forecast",
+        title="Forecast from features alone: no label was read",
+        x_label="ε",
+        y_label="error that privacy adds to a prediction (label units)",
+        curves=(Curve("root mean square, 5–95 % of releases", x, error, low, high, "line"),),
+        levels=tuple((f"at ε = {e:g}", y) for e, y in zip(x, error, strict=True) if e == epsilon),
+        log_x=True,
+        log_y=True,
+    )
 
 
 def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:

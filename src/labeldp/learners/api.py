@@ -33,7 +33,8 @@ from labeldp.learners.models import (
     NetworkOptions,
     load_model,
 )
-from labeldp.learners.summary import Summary
+from labeldp.learners.summary import Summary, effect_picture
+from labeldp.pictures import render
 from labeldp.release.files import Release, table_rows
 
 if TYPE_CHECKING:
@@ -248,6 +249,14 @@ class LinearRegressor(_Estimator, LinearOptions):
     def summary(self) -> Summary:
         """Return release, estimated quality and coefficients with errors, for people to read."""
         return Summary.of(cast(LinearModel, self._model()))
+
+    def plot(self, column: str) -> Any:
+        """Return a matplotlib figure of predictions along a column; needs the extra "plots".
+
+        Other columns stay at typical values. Bands are at `confidence`: for what privacy adds and,
+        where the residual is known, for privacy and sampling.
+        """
+        return render(effect_picture(cast(LinearModel, self._model()), column))
 
 
 @dataclass(eq=False, repr=False)

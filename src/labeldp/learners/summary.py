@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
+
 from labeldp.display import format_budget
+from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.models import LinearModel
+from labeldp.pictures import Curve, Picture
 
 _HEADER = ("column", "value", "from privacy", "from sampling", "total", "low", "high")
 _NUMBERS = ("value", "privacy_error", "sampling_error", "total_error", "low", "high")
@@ -83,6 +88,11 @@ class Summary:
 
     __str__ = __repr__ = text
 
+    def _repr_html_(self) -> str:
+        """Return two tables for notebooks; names may come from anyone's file, so all is escaped."""
+        cells = map(_table_cells, self.document["coefficients"])
+        return _html_table("", self._facts()) + _html_table(self._title(), [_HEADER, *cells])
+
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
         document, facts = self.document, []
@@ -128,6 +138,41 @@ class Summary:
         return [*([f"Levels count from {levels}."] if levels else []), *self.document["notes"]]
 
 
+def effect_picture(model: LinearModel, column: str) -> Picture:
+    """Return the picture of predictions along one column, with bands for both kinds of error."""
+    columns = [effect.column for effect in model.effects]
+    if column not in columns:
+        known = ", ".join(columns[:8])
+        raise InputError(f"the fit has no column {column!r} to show; it has {known or 'none'}")
+    place = columns.index(column)
+    effect, level = model.effects[place], f"{model.options.confidence:.0%}"
+    levels = isinstance(effect.values[0], str)
+    ends = model.label_range if model.options.clip and model.label_range else (-np.inf, np.inf)
+    layers = [("prediction, " + f"{level} for what privacy adds", effect.privacy_errors)]
+    if effect.total_errors is not None:  # the wider band lies below
+        layers.insert(0, (f"{level}, privacy and sampling", effect.total_errors))
+    curves: list[Curve] = []
+    for name, errors in layers:
+        reach = _deviations(model) * np.array(errors or [0.0] * len(effect.values))
+        y, low, high = (
+            tuple(np.clip(np.array(effect.predictions) + shift, *ends).tolist())
+            for shift in (0.0, -reach, reach)
+        )
+        outer = len(layers) == 2 and not curves
+        style = ("bars" if levels else "band") if outer else ("points" if levels else "line")
+        x = tuple(range(len(y))) if levels else tuple(effect.values)
+        curves.append(Curve(name, x, y, low, high, style=style, colour=int(outer)))
+    return Picture(
+        name=f"column-{place + 1:02}",
+        title=f"Predictions as {column} moves, other columns at typical values",
+        x_label=column,
+        y_label="prediction",
+        curves=tuple(curves),
+        names=tuple(map(str, effect.values)) if levels else (),
+        sideways=levels and len(effect.values) > 6,
+    )
+
+
 def _base_levels(features: FeatureMap) -> dict[str, list[str]]:
     """Return the levels without a column: the others of their category count from them."""
     bases: dict[str, list[str]] = {}
@@ -144,6 +189,12 @@ def _aligned(rows: Sequence[Sequence[str]], justify: Any) -> Iterator[str]:
     for first, *others in rows:
         cells = [justify(cell, width) for cell, width in zip(others, widths[1:], strict=True)]
         yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
+
+
+def _html_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
+    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{escape(caption)}</caption>{body}</table>"
 
 
 def _deviations(model: LinearModel) -> float:

@@ -1,0 +1,61 @@
+"""fit --plots and plan --curve: files, a table, numbers, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import LABEL
+from tests.console import labeldp
+from tests.extras import extra
+from tests.tables import table
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plots") / "data.parquet"
+    pq.write_table(table(2000), path)
+    return path
+
+
+def test_a_fit_is_shown(data: Path, tmp_path: Path) -> None:
+    extra("matplotlib")
+    budget = (*LABEL, "--epsilon", 4, "--delta", 1e-6, "--anyway")
+    assert labeldp("release", data, *budget, "--out", tmp_path / "r").code in (0, 1)
+    done = labeldp("fit", tmp_path / "r", "--plots", tmp_path / "pictures")
+    assert done.code == 0, done
+    names = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert {"column-01.svg", "column-01.png", "column-01-dark.svg"} <= names
+    again = labeldp("fit", tmp_path / "r", "--plots", tmp_path / "pictures")
+    assert again.code == 2
+    assert "exists" in again.error
+
+
+def test_the_forecast_against_epsilon(data: Path, tmp_path: Path) -> None:
+    extra("matplotlib")
+    budget = (*LABEL, "--epsilon", 1, "--delta", 1e-6, "--anyway")
+    found = labeldp("plan", data, *budget, "--curve", "--json").json
+    points = found["forecast_curve"]
+    assert [point["epsilon"] for point in points] == [0.125, 0.25, 0.5, 1, 2, 4, 8]
+    errors = [point["error"] for point in points]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[3] == pytest.approx(found["forecast"]["added_ms"] ** 0.5)
+    assert all(point["low"] < point["error"] < point["high"] for point in points)
+    shown = labeldp("plan", data, *budget, "--curve")
+    assert "Forecast against ε" in shown.out
+    assert labeldp("plan", data, *budget, "--plots", tmp_path / "p").code == 0
+    assert {path.name for path in (tmp_path / "p").iterdir()} == {
+        "forecast.svg", "forecast.png", "forecast-dark.svg",
+    }  # fmt: skip
+    assert "forecast_curve" not in labeldp("plan", data, *budget, "--json").json
+
+
+def test_the_remedy_is_told_before_the_work(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    asked = ("plan", data, *LABEL, "--epsilon", 1, "--delta", 1e-6, "--plots", tmp_path / "p")
+    assert "labeldp[plots]" in labeldp(*asked).error
+    assert not (tmp_path / "p").exists()
