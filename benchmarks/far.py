@@ -40,7 +40,7 @@ from labeldp.spark.engine import part_states
 
 TABLES = ("census", "criteo", "dense-20")
 TASKS = 512
-"""The most tasks that a pass has (`labeldp.data.cluster`)."""
+"""The most tasks that a pass has (`labeldp.spark.engine`)."""
 ASKED: dict[str, Any] = {
     "mechanism": "shaped-flag", "epsilon": 1.0, "delta": 1e-13, "force": True,
 }  # fmt: skip
@@ -92,7 +92,7 @@ class Uncounted:
 
 
 def carried(states: Sequence[Any]) -> int:
-    """Bytes of an answer on its way, packed as `labeldp.data.cluster` packs it."""
+    """Bytes of an answer on its way, packed as `labeldp.spark.engine` packs it."""
     return len(zlib.compress(pickle.dumps((list(states), [])), 1))
 
 

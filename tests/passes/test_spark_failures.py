@@ -16,14 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import DataError, InputError, LocalEngine, MissingExtraError, SparkEngine, scan
-from labeldp.data import cluster
-from labeldp.data.cluster import over_parts
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.leverage import LeverageScan
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
-from labeldp.spark import session
+from labeldp.spark import engine, session
+from labeldp.spark.engine import over_parts
 from tests.console import labeldp
 from tests.passes.fitting import fitted
 from tests.plans import plan
@@ -147,9 +146,8 @@ def test_a_failure_of_ours_says_where_and_quotes_nothing(spark: Any) -> None:
     """What executors raise ends up in logs: the error's own words, here a label, must not."""
     data = table(50)
     source = scan(spark.createDataFrame(data).coalesce(1), **LABEL)
-    part = cluster.PartReader(stored_schema=pa.schema([]))
     with pytest.raises(RuntimeError) as raised:
-        cluster._answer(lambda _part: _break(scan(data, **LABEL)), part)
+        engine._answer(_break, scan(data, **LABEL))
     assert str(raised.value).startswith("KeyError in _break, line ")
     assert str(data["label"][0].as_py()) not in str(raised.value)
     with pytest.raises(DataError, match="Spark could not read"):

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, SparkEngine, scan
-from labeldp.data.cluster import over_parts
 from labeldp.features.fit import fit_features
-from labeldp.spark.engine import engine_for
+from labeldp.spark.engine import engine_for, over_parts
 from tests.contracts import test_reader as contract
 from tests.data import test_same_design as same
 from tests.tables import RANGE

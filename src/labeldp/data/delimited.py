@@ -151,9 +151,8 @@ class DelimitedReader(TableReader):
         options = replace(self.options, na=(), skip_footer=None)
         return replace(self, parsers={}, options=options, all_text=True)
 
-    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], _batch_rows: int, /) -> Iterator[pa.RecordBatch]:
         """Yield the columns as text, or with the types that Arrow reads in the same way."""
-        del batch_rows
         names, types = self.stored_schema.names, {name: pa.string() for name in columns}
         types |= {name: p.type for name, p in self.parsers.items() if p.direct and name in types}
         # Labels may be no text at all, and bytes of them that are not may not be told.

@@ -81,8 +81,7 @@ class FrameReader(TableReader):
         schema = schema.remove_metadata()
         return cls(frame=frame, stored_schema=schema, rows=rows, format=name, mixed=mixed)
 
-    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        del batch_rows
+    def read(self, columns: list[str], _batch_rows: int, /) -> Iterator[pa.RecordBatch]:
         with _exporting(self.format):
             if isinstance(self.frame, pa.Table | pa.RecordBatch):
                 # Not by the stream: older versions crash where views of strings are exported.

@@ -67,7 +67,7 @@ class TableReader(ABC):
         return schema
 
     @abstractmethod
-    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], batch_rows: int, /) -> Iterator[pa.RecordBatch]:
         """Yield these columns as they are stored, perhaps among others, in batches of any size."""
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -193,7 +193,7 @@ class ParquetReader(TableReader):
                 rows += file.metadata.num_rows
         return cls(paths=paths, stored_schema=common_schema(paths, schemas), rows=rows)
 
-    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], batch_rows: int, /) -> Iterator[pa.RecordBatch]:
         """Yield the columns; dictionaries may differ from batch to batch."""
         schema = self.stored_schema
         texts = [name for name in columns if is_text_type(value_type(schema.field(name).type))]
@@ -241,9 +241,8 @@ class ArrowReader(TableReader):
                 schemas.append(_open_ipc(path).schema.remove_metadata())
         return cls(paths=paths, stored_schema=common_schema(paths, schemas))
 
-    def read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: list[str], _batch_rows: int, /) -> Iterator[pa.RecordBatch]:
         """Yield the columns; an uncompressed file is mapped, so other columns stay on disk."""
-        del batch_rows
         for path in self.paths:
             with reading_file(path, "Arrow IPC"):
                 file = _open_ipc(path)

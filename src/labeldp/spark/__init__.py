@@ -1,1 +1,1 @@
-"""Spark: its session (session.py) and its engine; data frames: `labeldp.data.cluster`."""
+"""Spark: its session (session.py), passes over its data frames (engine.py)."""

@@ -1,19 +1,27 @@
 """Passes on a Spark cluster: executors add up the rows they hold.
 
-Empty accumulators travel to an executor, and their states come back in plain values. States that
-involve labels are private and exist only on the way. Executors draw nothing and know no budget.
+Empty accumulators travel to an executor, and their states come back in plain values, as a row of an
+Arrow table. Spark keeps the answer of the one attempt that succeeded, so retried and duplicated
+tasks count once. States that involve labels are private and exist only on the way. Executors draw
+nothing and know no budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import pickle
+import re
+import traceback
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from labeldp.data.cluster import ClusterReader, over_parts
+import pyarrow as pa
+
+from labeldp.data.cluster import ClusterReader, asking_spark
 from labeldp.data.source import Source
-from labeldp.errors import DataError, InputError
+from labeldp.errors import DataError, InputError, LabelDPError
 from labeldp.passes.accumulator import (
     Accumulator,
     PassRequirements,
@@ -21,6 +29,12 @@ from labeldp.passes.accumulator import (
     states_of,
 )
 from labeldp.passes.engine import Engine, LocalEngine, Progress, quiet
+
+Result = TypeVar("Result")
+
+_ANSWER = pa.schema([("refusal", pa.string()), ("answer", pa.binary())])
+_MOST_PARTS = 512
+"""More answers than this would crowd the driver; the data are then read in fewer tasks."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +62,14 @@ class SparkEngine:
         requirements = combine(required)
         label_check = source.label_check() if requirements.labels else None
         totals = [each.new() for each in (*(row_check for row_check, _ in checks), *accumulators)]
+        ask = partial(part_states, totals, requirements)
         with self.progress(task, None):
-            ask = partial(part_states, totals, requirements)
             parts = over_parts(source, requirements.columns, ask, labels=requirements.labels)
-        for states, flags in parts:  # one at a time: of wide tables many would not fit at once
-            for total, state in zip(totals, states, strict=True):
-                total.merge(state)
-            if label_check is not None:
-                label_check.raised.update(flags)
+            for states, flags in parts:  # one at a time: of wide tables many would not fit at once
+                for total, state in zip(totals, states, strict=True):
+                    total.merge(state)
+                if label_check is not None:
+                    label_check.raised.update(flags)
         if label_check is not None:
             label_check.finish()
         results = [total.result(lambda _row: None) for total in totals]
@@ -83,6 +97,55 @@ def part_states(
     numbered = ((int(numbers[0]), (rows, labels)) for numbers, rows, labels in batches)
     states = states_of(accumulators, requirements.features, numbered)
     return states, [] if check is None else sorted(check.raised)
+
+
+def over_parts(
+    source: Source, columns: Sequence[str], ask: Callable[[Source], Result], *, labels: bool = False
+) -> Iterator[Result]:
+    """Ask every part of a source whose rows are on a cluster; yield the answers in their order.
+
+    These columns, that of persons, and the label only with `labels` or where rows without one
+    are dropped, are all that the cluster reads. Answers stay compressed until they are looked at.
+    """
+    reader = source.reader
+    assert isinstance(reader, ClusterReader)
+    label = source.label if labels or source.drop_missing_labels else None
+    names = [name for name in (*columns, source.person, label) if name is not None]
+    places = [reader.stored_schema.get_field_index(name) for name in names]
+    schema = pa.schema([reader.stored_schema.field(place) for place in places])
+    parsers = {name: reader.parsers[name] for name in names if name in reader.parsers}
+    # What travels to the executors has no frame.
+    part = replace(reader, frame=None, stored_schema=schema, parsers=parsers)
+    bare = replace(source, reader=part)
+
+    def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _answer(ask, replace(bare, reader=replace(part, stream=batches)))
+
+    with asking_spark():
+        few = reader.frame.select(*(f"c{index}" for index in places)).coalesce(_MOST_PARTS)
+        table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
+    for refusal in table["refusal"].drop_null().to_pylist():
+        raise DataError(refusal)
+    return (pickle.loads(zlib.decompress(answer.as_py())) for answer in table["answer"])
+
+
+def _answer(ask: Callable[[Source], Any], part: Source) -> pa.RecordBatch:
+    """Return one row: the answer, or why the data are refused.
+
+    A refusal is an answer, since trying again would not help. Any other failure is raised, for
+    Spark to retry, without its text: that goes to logs and might quote a label.
+    """
+    refusal, answer = None, None
+    try:
+        answer = zlib.compress(pickle.dumps(ask(part)), 1)  # counts: several times smaller
+    except LabelDPError as problem:
+        refusal = re.sub(r" at row (\d+)(?=; )", r" at row \1 of its Spark partition", str(problem))
+    except Exception as problem:
+        place = traceback.extract_tb(problem.__traceback__)[-1]
+        raise RuntimeError(
+            f"{type(problem).__name__} in {place.name}, line {place.lineno} of {place.filename}"
+        ) from None
+    return pa.RecordBatch.from_pydict({"refusal": [refusal], "answer": [answer]}, schema=_ANSWER)
 
 
 def engine_for(source: Source) -> Engine:
