@@ -161,7 +161,7 @@ class DelimitedReader(TableReader):
         convert = arrow_csv.ConvertOptions(
             include_columns=columns,
             column_types=types,
-            null_values=self.options.null_words(names, delimited=True),
+            null_values=self.null_words,
             strings_can_be_null=True,
         )
         read = arrow_csv.ReadOptions(block_size=LONGEST_ROW, column_names=names)

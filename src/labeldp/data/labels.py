@@ -28,13 +28,7 @@ from labeldp.data.columns import (
     is_text_type,
     value_type,
 )
-from labeldp.data.text_types import (
-    may_lack,
-    only,
-    parse_numbers,
-    trimmed,
-    without,
-)
+from labeldp.data.text_types import may_lack, only, parse_numbers, trimmed, without
 from labeldp.errors import DataError
 
 _FAULTS = {
@@ -161,9 +155,8 @@ class LabelParser:
 
     decimal: str = "."
     """The decimal sign of the features."""
-    null_words: tuple[str, ...] = NULL_WORDS
-    codes: tuple[str, ...] = ()
-    """Values of this column that were said to mean missing."""
+    missing: tuple[str, ...] = NULL_WORDS
+    """What means missing."""
 
     def parse(self, column: pa.Array) -> tuple[NDArray[np.float64], frozenset[str]]:
         """Return labels as float64 with NaN for missing, and flags for a `LabelCheck`.
@@ -195,11 +188,11 @@ class LabelParser:
         """Return the column with null for missing, of texts with 1 and 0 for answers."""
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        numbers = (Decimal(code) for code in self.codes if re.fullmatch(NUMBER, code))
-        column = without(column, [*self.codes, *map(_without_point, numbers)])
+        numbers = (Decimal(word) for word in self.missing if re.fullmatch(NUMBER, word))
+        column = without(column, [*self.missing, *map(_without_point, numbers)])
         if not is_text_type(column.type):
             return column
-        texts = trimmed(without(column, self.null_words))
+        texts = trimmed(column)
         texts = only(texts, pc.invert(pc.match_substring_regex(texts, _MISSING)))
         if pc.any(pc.match_substring_regex(texts, r"(?i)^[tfyn]")).as_py():  # quicker than below
             for pattern, number in _ANSWERS:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp.data.columns import NULL_WORDS
 from labeldp.data.dates import is_date_format
 from labeldp.errors import DataError, InputError, UnknownColumnError, to_int, to_str
 
@@ -164,26 +163,15 @@ class TextOptions:
         options.pop("column_formats", None)
         return options
 
-    def split_na(self, columns: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-        """Return the words of `na` for every column, and those for one, such as age=999."""
-        words, codes = list[str](), dict[str, tuple[str, ...]]()
-        for word in self.na or ():
-            signs = (sign.start() for sign in re.finditer("=", word))
-            place = next((place for place in signs if word[:place] in columns), None)
-            if place is None:
-                words.append(word)
-            else:
-                codes[word[:place]] = (*codes.get(word[:place], ()), word[place + 1 :])
-        return words, codes
+    def codes(self, column: str) -> list[str]:
+        """Return what `na` says of one column alone: 999 where it has age=999."""
+        start = f"{column}="
+        return [word.removeprefix(start) for word in self.na or () if word.startswith(start)]
 
-    def null_words(self, columns: Sequence[str], *, delimited: bool) -> tuple[str, ...]:
-        """Return all texts that mean missing in every column; empty cells always do in CSV."""
-        words, codes = self.split_na(columns)
-        if self.na is None or (codes and not words):
-            return NULL_WORDS
-        if not any(words):
-            return ("",) if delimited or words else ()
-        return tuple(dict.fromkeys((*NULL_WORDS, *words)))
+    def words(self, columns: Iterable[str]) -> list[str]:
+        """Return what `na` says of every column."""
+        starts = tuple(f"{column}=" for column in columns)
+        return [word for word in self.na or () if not word.startswith(starts)]
 
 
 def is_column_formats(value: Any) -> bool:

@@ -16,7 +16,13 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.data.columns import check_breadth, is_number_type, is_text_type, value_type
+from labeldp.data.columns import (
+    NULL_WORDS,
+    check_breadth,
+    is_number_type,
+    is_text_type,
+    value_type,
+)
 from labeldp.data.dates import digits_of, is_all_digits
 from labeldp.data.files import common_schema, reading_file
 from labeldp.data.options import TextOptions
@@ -61,10 +67,20 @@ class TableReader(ABC):
         """Names and types of all columns as they are delivered."""
         schema = self.stored_schema
         for name, parser in self.parsers.items():
-            if parser.kind != "stored":
+            if parser.type is not None:
                 place = schema.get_field_index(name)
                 schema = schema.set(place, pa.field(name, parser.type))
         return schema
+
+    @cached_property
+    def null_words(self) -> tuple[str, ...]:
+        """Texts that mean missing in every column; empty cells always do in delimited text."""
+        na, words = self.options.na, self.options.words(self.stored_schema.names)
+        if na is None or (na and not words):
+            return NULL_WORDS
+        if not any(words):
+            return ("",) if self.delimited or words else ()
+        return tuple(dict.fromkeys((*NULL_WORDS, *words)))
 
     @abstractmethod
     def read(self, columns: list[str], batch_rows: int, /) -> Iterator[pa.RecordBatch]:
@@ -110,6 +126,11 @@ class TableReader(ABC):
         """Return a reader of all rows and columns as they are stored."""
         return replace(self, parsers={})
 
+    def missing(self, name: str) -> tuple[str, ...]:
+        """Return what means missing in a column; in one of numbers, what was said of it alone."""
+        is_text = is_text_type(value_type(self.stored_schema.field(name).type))
+        return (*(self.null_words if is_text else ()), *self.options.codes(name))
+
     def prepared(
         self,
         features: Sequence[str],
@@ -123,9 +144,7 @@ class TableReader(ABC):
         fitted, or if it is text only because it mixes types. Whole numbers are looked at if they
         may be dates of the format.
         """
-        options, names = self.options, self.stored_schema.names
-        nulls = options.null_words(names, delimited=self.delimited)
-        formats, codes = options.column_formats or {}, options.split_na(names)[1]
+        options, formats = self.options, self.options.column_formats or {}
         parsers, to_count = dict[str, ColumnParser](), list[str]()
         for name in features:
             type_, form = self.stored_schema.field(name).type, formats.get(name, {})
@@ -137,9 +156,8 @@ class TableReader(ABC):
             else:
                 digits = is_all_digits(form.get("date_format") or options.date_format)
                 looks = digits and is_number_type(type_) and name not in (*numeric, *categorical)
-            if is_text or name in codes:
-                own = codes.get(name, ())
-                parsers[name] = ColumnParser("stored", type_, null_words=nulls, codes=own)
+            if is_text or options.codes(name):
+                parsers[name] = ColumnParser(missing=self.missing(name))
             if looks:
                 to_count.append(name)
         rows, counts = self.rows, dict[str, TextCounts]()
@@ -149,10 +167,9 @@ class TableReader(ABC):
             rows, counts = stored.count_texts(to_count, options.date_format)
         inferred, decimal, notes = infer_parsers(counts, options, numeric, categorical)
         for name, parser in inferred.items():
-            if parser.kind == "date" or not is_number_type(self.stored_schema.field(name).type):
-                own = codes.get(name, ())
-                direct = parser.direct and not own  # Arrow's own reader knows no codes
-                parsers[name] = replace(parser, null_words=nulls, codes=own, direct=direct)
+            if parser.date_format or not is_number_type(self.stored_schema.field(name).type):
+                direct = parser.direct and options.na is None  # Arrow's reader knows no codes
+                parsers[name] = replace(parser, missing=self.missing(name), direct=direct)
         notes = [*self.notes, *notes]
         return replace(self, parsers=parsers, rows=rows, decimal=decimal, notes=tuple(notes))
 

@@ -82,14 +82,18 @@ class Source:
     @property
     def column_formats(self) -> dict[str, dict[str, Any]]:
         """How ambiguous text columns are read, for `scan` of further rows."""
-        words, parsers = self.missing_words, sorted(self.reader.parsers.items())
-        return {name: form for name, p in parsers if (form := p.to_json(name, words))}
+        forms = dict[str, dict[str, Any]]()
+        for name, parser in sorted(self.reader.parsers.items()):
+            codes = [f"{name}={code}" for code in self.reader.options.codes(name)]
+            words = [*self.missing_words, *codes]
+            if form := parser.to_json() | ({"na": words} if words else {}):
+                forms[name] = form
+        return forms
 
     @property
     def missing_words(self) -> list[str]:
         """Texts that were said to mean missing in every column."""
-        words, _ = self.reader.options.split_na(self.reader.stored_schema.names)
-        return [word for word in words if word]
+        return [*filter(None, self.reader.options.words(self.reader.stored_schema.names))]
 
     @property
     def total_rows(self) -> int | None:
@@ -325,8 +329,7 @@ def scan(
         {"label": label, "person": person},
         {"features": features, "categorical": categorical, "numeric": numeric, "drop": drop},
     )
-    words, codes = options.split_na(known)
-    for word in words:
+    for word in options.words(known):
         if re.fullmatch("[^=]+=[^=]+", word):
             raise unknown_column(word.partition("=")[0], "na", known)
     if label is not None:
@@ -346,7 +349,6 @@ def scan(
         )
         for name in names
     ]
-    null_words = options.null_words(known, delimited=reader.delimited)
     return Source(
         tuple(columns),
         label,
@@ -356,7 +358,7 @@ def scan(
         batch_rows or _suitable_rows(len(columns), reader.rows),
         reader,
         person,
-        LabelParser(reader.decimal, null_words, codes.get(label or "", ())),
+        LabelParser() if label is None else LabelParser(reader.decimal, reader.missing(label)),
         seen,
     )
 

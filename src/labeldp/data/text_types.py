@@ -15,7 +15,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,8 +115,8 @@ class TextCounts:
 
     kinds: Counter[str] = field(default_factory=Counter)
     """"values": all but missing and empty ones. Of them "integer", "padded", "boolean", "decimal"
-    (other plain numbers), "separated" (numbers with a point or comma), "word" (nothing of all this,
-    without a digit), "declared" (dates of the declared format). "empty": texts such as - or ?."""
+    (other plain numbers), "word" (nothing of all this, without a digit), "declared" (dates of the
+    declared format). "empty": texts such as - or ?."""
     numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Numbers that are not whole, by decimal sign and unit; some are numbers with either sign."""
     dates: Counter[str] = field(default_factory=Counter)
@@ -153,7 +153,7 @@ class TextCounts:
         decimals = take(_DECIMAL)
         self.numbers += Counter({(".", ""): decimals, (",", ""): grouped})
         empty = take(r"^[^\pL\pN]*$")
-        kinds.update(values=-empty, empty=empty, decimal=decimals, separated=decimals)
+        kinds.update(values=-empty, empty=empty, decimal=decimals)
         kinds["padded"] += take(r"^-?0\d+$")  # 007 is not 7
         kinds["boolean"] += take(_BOOLEAN)
         if not len(texts):  # usual, and to compile the patterns below takes long
@@ -173,8 +173,6 @@ class TextCounts:
                 self.numbers[sign, unit] += int(times)
         # A column with more units has none; which of them are forgotten does not matter.
         self.numbers = Counter(dict(self.numbers.most_common(_MOST_UNITS)))
-        with_sign = pc.match_substring_regex(texts, r"\d[.,]")
-        kinds["separated"] += total(pc.and_(is_number, with_sign))
         wordy = pc.and_not(pc.match_substring_regex(texts, r"^\PN*$"), is_number)
         kinds["word"] += total(wordy)
         if len(self.words) <= MOST_WORDS:
@@ -209,16 +207,12 @@ def trimmed(texts: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(texts.cast(pa.string()))
 
 
-ValueKind = Literal["stored", "number", "date", "boolean"]
-
-
 @dataclass(frozen=True)
 class ColumnParser:
     """How the texts of one column become values."""
 
-    kind: ValueKind
-    """`stored`: they are values already, of a category if they are texts, or mean missing."""
-    type: pa.DataType
+    type: pa.DataType | None = None
+    """Of the values; None if they are as stored: texts of a category, or typed."""
     decimal: str = "."
     unit: str = ""
     date_format: str | None = None
@@ -226,27 +220,22 @@ class ColumnParser:
     """Whether numbers have separators, units or the like: then they are quantities, not codes."""
     direct: bool = False
     """Whether Arrow's own reader of delimited text gives the same."""
-    null_words: tuple[str, ...] = ()
-    """Texts that mean missing in every column, and"""
-    codes: tuple[str, ...] = ()
-    """texts or numbers that mean missing in this one."""
+    missing: tuple[str, ...] = ()
+    """Texts, and numbers, that mean missing."""
     unparsed: int = field(default=0, compare=False)
     """Texts that were inferred to be missing here."""
 
     def parse(self, column: pa.Array) -> pa.Array:
         """Return the values; the same object if nothing is to be done."""
-        column = without(column, self.codes)
-        if is_number_type(column.type) and self.kind == "date":
+        column = without(column, self.missing)
+        if is_number_type(column.type) and self.date_format is not None:
             column = digits_of(column)
-        if not is_text_type(value_type(column.type)):
-            return column
-        column = without(column, self.null_words)
-        if self.kind == "stored":
+        if self.type is None or not is_text_type(value_type(column.type)):
             return column
         texts = trimmed(column)
-        if self.kind == "date":
-            return parse_dates(texts, str(self.date_format))
-        if self.kind == "boolean":
+        if self.date_format is not None:
+            return parse_dates(texts, self.date_format)
+        if pa.types.is_boolean(self.type):
             return only(texts, pc.match_substring_regex(texts, _BOOLEAN)).cast(pa.bool_())
         if pa.types.is_integer(self.type):
             return only(texts, pc.match_substring_regex(texts, _INTEGER)).cast(pa.int64())
@@ -254,9 +243,9 @@ class ColumnParser:
         allowed = ["", self.unit] if may_lack(self.unit) else [self.unit]
         right = pc.is_in(units, value_set=arrow_words(allowed, units.type))
         values = only(values, pc.and_not(right, pc.match_substring_regex(texts, _LONG)))
-        return without(values, self.codes)  # 99.0 is the code 99
+        return without(values, self.missing)  # 99.0 is the code 99
 
-    def to_json(self, name: str, na: Sequence[str]) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return what must be known to read further rows in the same way; {} for nothing."""
         form: dict[str, Any] = {}
         date_format = None if self.date_format == ISO else self.date_format
@@ -264,11 +253,10 @@ class ColumnParser:
             form = {"decimal": self.decimal, "date_format": date_format}
         if self.unit:
             form["unit"] = self.unit
-        words = [*na, *(f"{name}={code}" for code in self.codes)]
-        return form | ({"na": words} if words else {})
+        return form
 
 
-_CATEGORY = ColumnParser("stored", pa.string(), direct=True)
+_CATEGORY = ColumnParser()
 
 
 def infer_parsers(
@@ -322,13 +310,13 @@ def _infer(
     """
     kinds, dates, values = counts.kinds, counts.dates, counts.kinds["values"]
     if form.get("date_format") is not None:
-        return ColumnParser("date", MOMENT, date_format=f"{form['date_format']}|{ISO}")
+        return ColumnParser(MOMENT, date_format=f"{form['date_format']}|{ISO}")
     if date_format is not None and counts.enough(kinds["declared"]):
         others = values - kinds["declared"]
-        return ColumnParser("date", MOMENT, date_format=date_format, unparsed=others)
+        return ColumnParser(MOMENT, date_format=date_format, unparsed=others)
     clean = not kinds["empty"]  # Arrow knows no texts for missing but words
     if kinds["boolean"] == values > 0:
-        return ColumnParser("boolean", pa.bool_(), direct=clean)
+        return ColumnParser(pa.bool_(), direct=clean)
     sign = max(signs, key=lambda each: counts.with_decimal(each)[0])
     numbers, unit = counts.with_decimal(sign, form.get("unit"))
     numbers += kinds["padded"] if is_number else 0
@@ -340,14 +328,13 @@ def _infer(
         return _CATEGORY
     others = values - parsed
     if dates[best] > numbers:
-        return ColumnParser("date", MOMENT, date_format=best, unparsed=others)
+        return ColumnParser(MOMENT, date_format=best, unparsed=others)
     direct = clean and not others
     if numbers == kinds["integer"] > 0 and not (unit or kinds["padded"]):
-        return ColumnParser("number", pa.int64(), direct=direct, unparsed=others)
+        return ColumnParser(pa.int64(), direct=direct, unparsed=others)
     plain_numbers = kinds["integer"] + kinds["decimal"] + kinds["padded"]
     plain = sign == "." and not unit and numbers == plain_numbers
     return ColumnParser(
-        "number",
         pa.float64(),
         decimal=sign,
         unit=unit,
@@ -361,28 +348,26 @@ def _notes(
     name: str, parser: ColumnParser, counts: TextCounts, *, is_inferred: bool
 ) -> Iterator[str]:
     """Yield what people should know about the reading of a column."""
-    with_point, with_comma = (counts.with_decimal(sign)[0] for sign in ".,")
-    form, doubt = str(parser.date_format), ""
-    if parser.kind == "number" and parser.formatted:
+    form, doubt = parser.date_format, ""
+    if parser.formatted:
         unit = f", without {parser.unit}" if parser.unit else ""
-        if is_inferred and with_point == with_comma and counts.kinds["separated"]:
-            other = "," if parser.decimal == "." else "."
-            doubt = f"; both signs would do: `decimal='{other}'` to change"
-        yield f"{name}: texts read as numbers, decimal sign {parser.decimal!r}{unit}{doubt}"
-    elif parser.kind == "date" and form != ISO:
+        yield f"{name}: texts read as numbers, decimal sign {parser.decimal!r}{unit}"
+    elif form not in (None, ISO):
         other = OTHER_ORDER.get(form, "")
         if is_inferred and counts.dates[other] >= counts.dates[form] > 0:
             doubt = f"; {other} would do as well: `date_format` to change"
         yield f"{name}: dates read as {form}{doubt}"
-    if parser.unparsed and parser.kind in ("number", "date"):
+    if parser.unparsed:
         examples = ", ".join(map(repr, sorted(counts.words)[:3]))
         shown = f"such as {examples}" if examples else "in it"
         yield (
             f"{name}: texts {shown} count as missing ({parser.unparsed} rows); `categorical` to "
             "change"
         )
-    mostly_numbers = max(with_point, with_comma) >= _SHARE_BESIDE_WORDS * counts.kinds["values"]
-    if parser.kind == "stored" and is_inferred and mostly_numbers:
+    mostly_numbers = max(counts.with_decimal(sign)[0] for sign in ".,") >= (
+        _SHARE_BESIDE_WORDS * counts.kinds["values"]
+    )
+    if parser.type is None and is_inferred and mostly_numbers:
         yield f"{name}: numbers and texts, read as a category"
 
 
@@ -400,6 +385,8 @@ def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(column.indices, values)
     if is_number_type(column.type):
         numbers = [float(word) for word in words if re.fullmatch(NUMBER, word)]
+        if not numbers:
+            return column
         values, absent = column.cast(pa.float64(), safe=False), arrow_numbers(np.array(numbers))
     else:
         values = trimmed(column) if is_text_type(column.type) else column.cast(pa.string())

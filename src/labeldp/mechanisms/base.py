@@ -59,7 +59,7 @@ def read_schema(name: str) -> Document:
 
 def _missing_texts(source: Source) -> list[str]:
     """Return which texts mean a missing label, for whoever drops the same rows again."""
-    codes = (f"{source.label}={code}" for code in source.label_parser.codes)
+    codes = (f"{source.label}={code}" for code in source.reader.options.codes(str(source.label)))
     return [*source.missing_words, *codes]
 
 
