@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -115,12 +114,9 @@ def test_budgets_beyond_any_use() -> None:
 FORMS: dict[str, Any] = {
     "pandas": lambda rows, _: rows.to_pandas(),
     "polars": lambda rows, _: pl.from_arrow(rows),
-    "lazy": lambda rows, _: pl.from_arrow(rows).lazy(),
     "arrow": lambda rows, _: rows,
     "batches": lambda rows, _: rows.to_reader(),
     "dictionary": lambda rows, _: rows.to_pydict(),
-    "dataset": lambda rows, _: ds.dataset(rows),
-    "files": lambda rows, place: ds.dataset(written(rows, place)),
     "path": lambda rows, place: written(rows, place),
     "text path": lambda rows, place: str(written(rows, place)),
     "bytes path": lambda rows, place: bytes(written(rows, place)),

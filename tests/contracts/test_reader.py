@@ -162,7 +162,7 @@ def test_a_source_tells_names_kinds_and_rows_and_makes_the_same_design(source: S
     assert [column.name for column in source.columns] == FEATURES
     assert [column.kind for column in source.columns] == KINDS
     assert source.total_rows in (None, ROWS)
-    assert source.numbered
+    assert not source.reader.on_cluster
     assert isinstance(engine_for(source), LocalEngine)
     whole = fit_features(scan(TABLE, label="label", label_range=RANGE))
     assert fit_features(source).to_json() == whole.to_json()

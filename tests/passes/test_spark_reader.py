@@ -35,7 +35,7 @@ def _rows(names: list[str], part: Any) -> list[tuple[Any, ...]]:
 
 def test_it_names_its_engine_and_is_read_nowhere_else(spark: Any) -> None:
     source = scan(spark.createDataFrame(contract.TABLE))
-    assert not source.numbered
+    assert source.reader.on_cluster
     assert isinstance(engine_for(source), SparkEngine)
     assert source.state() is None
     assert source.reader.units() == (source.reader,)

@@ -133,17 +133,12 @@ def reading_file(
 
 def common_schema(paths: Sequence[Path], schemas: Sequence[pa.Schema]) -> pa.Schema:
     """Return the schema of the files of one table; refuse repeated names and different schemas."""
-    first = schemas[0]
-    for path, other in zip(paths, schemas, strict=True):
-        check_unique_names(other.names, path)
-        if other.names != first.names:
-            odd = sorted({*first.names} ^ {*other.names})
-            what = f"columns {quoted_names(odd)}" if odd else "the order of the columns"
-        elif other.types != first.types:
-            pairs = zip(first, other, strict=True)
-            one, two = next((a, b) for a, b in pairs if a.type != b.type)
-            what = f"the type of column {one.name!r}: {one.type} and {two.type}"
-        else:
-            continue
-        raise DataError(f"{paths[0]} and {path} differ in {what}; files need one schema")
-    return first
+    first = [(each.name, str(each.type)) for each in schemas[0]]
+    for path, schema in zip(paths, schemas, strict=True):
+        check_unique_names(schema.names, path)
+        fields = [(each.name, str(each.type)) for each in schema]
+        if fields != first:
+            odd = sorted({name for name, _ in {*first} ^ {*fields}})
+            what = f"columns or types of {quoted_names(odd)}" if odd else "the order of the columns"
+            raise DataError(f"{paths[0]} and {path} differ in {what}; files need one schema")
+    return schemas[0]

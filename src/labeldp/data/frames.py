@@ -1,7 +1,7 @@
 """Frames, and files of statistical programs, which pyreadstat makes data frames of.
 
 A frame is anything that exports the Arrow C stream. It becomes an Arrow table when it is opened,
-but for a pyarrow dataset and a duckdb relation, which are read anew by each pass.
+but for a duckdb relation, which is read anew by each pass.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FrameReader(TableReader):
     """A pandas, polars or pyarrow table, a duckdb relation, or the like."""
 
     frame: Any = field(repr=False)
-    """An Arrow table, a pyarrow dataset, or something that exports a stream again and again."""
+    """An Arrow table, or a duckdb relation."""
 
     @classmethod
     def open(cls, data: Any, label: str | None = None) -> FrameReader:
@@ -56,39 +56,32 @@ class FrameReader(TableReader):
                 columns[label] = label_texts(columns[label])
             with _exporting("dictionary", "its values must be lists of one length, by column"):
                 frame = pa.table(columns)
-        elif type(data).__name__ == "LazyFrame":
-            with _exporting(name, "its collect() says why, and may show labels"):
-                frame = data.collect()
-        exports = hasattr(frame, "__arrow_c_stream__") or _is_dataset(frame)
-        if type(frame).__name__ == "Series" or isinstance(frame, type) or not exports:
-            raise DataError(f"data of type {name} cannot be read as a table; {_KNOWN}")
+        is_table = hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, type)
+        if type(frame).__name__ == "Series" or not is_table:
+            remedy = "collect it first" if hasattr(frame, "collect") else _KNOWN
+            raise DataError(f"data of type {name} cannot be read as a table; {remedy}")
         frame = with_label_texts(frame, label)
         if _package(frame) == "pandas" and frame.columns.is_unique:
             frame, mixed = _with_plain_texts(frame)
         rows = None
         with _exporting(name):
-            if isinstance(frame, pa.Table | pa.RecordBatch):
-                rows = frame.num_rows
-            elif _is_dataset(frame):
-                rows = int(frame.count_rows())
-            elif _package(frame) != "duckdb":
-                frame = pa.RecordBatchReader.from_stream(frame).read_all()
-                rows = frame.num_rows
-            schema = getattr(frame, "schema", None)
-            if not isinstance(schema, pa.Schema):
-                schema = pa.RecordBatchReader.from_stream(frame).schema
+            if isinstance(frame, pa.RecordBatch):
+                frame = pa.Table.from_batches([frame])
+            if not isinstance(frame, pa.Table):
+                stream = pa.RecordBatchReader.from_stream(frame)
+                schema = stream.schema
+                frame = frame if _package(frame) == "duckdb" else stream.read_all()
+            if isinstance(frame, pa.Table):
+                rows, schema = frame.num_rows, frame.schema
         check_unique_names(schema.names, f"the {name}")
         schema = schema.remove_metadata()
         return cls(frame=frame, stored_schema=schema, rows=rows, format=name, mixed=mixed)
 
     def read(self, columns: list[str], _batch_rows: int, /) -> Iterator[pa.RecordBatch]:
         with _exporting(self.format):
-            if isinstance(self.frame, pa.Table | pa.RecordBatch):
+            if isinstance(self.frame, pa.Table):
                 # Not by the stream: older versions crash where views of strings are exported.
-                chosen = self.frame.select(columns)
-                yield from [chosen] if isinstance(chosen, pa.RecordBatch) else chosen.to_batches()
-            elif _is_dataset(self.frame):
-                yield from self.frame.scanner(columns=columns).to_reader()
+                yield from self.frame.select(columns).to_batches()
             else:
                 yield from pa.RecordBatchReader.from_stream(self.frame)
 
@@ -125,10 +118,6 @@ def _with_plain_texts(frame: Any) -> tuple[Any, tuple[str, ...]]:
             frame[name] = frame[name].map(str, na_action="ignore")
             mixed.append(str(name))
     return frame, tuple(mixed)
-
-
-def _is_dataset(frame: Any) -> bool:
-    return _package(frame) == "pyarrow" and hasattr(frame, "scanner")
 
 
 def _package(frame: Any) -> str:

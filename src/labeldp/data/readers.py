@@ -39,7 +39,7 @@ class TableReader(ABC):
     """A table that can be read again and again, a few columns at a time."""
 
     on_cluster: ClassVar[bool] = False
-    """Whether rows are read on other machines, where they are."""
+    """Whether rows are read on other machines, where they are; then they have no numbers."""
 
     stored_schema: pa.Schema = field(repr=False)
     """Names and types of all columns as they are stored."""

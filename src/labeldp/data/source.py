@@ -100,11 +100,6 @@ class Source:
         """Rows in the data before `drop_missing_labels` removes any; None if not known yet."""
         return self.reader.rows
 
-    @property
-    def numbered(self) -> bool:
-        """Whether rows have numbers; where they are read on several machines they have none."""
-        return not self.reader.on_cluster
-
     def feature_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the feature columns (or some of them) in file order; labels are not read.
 

@@ -228,7 +228,7 @@ class BagRows:
 
 def check_stable_rows(source: Source) -> None:
     """Refuse a source whose rows have no numbers: bags name rows by them."""
-    if not source.numbered:
+    if source.reader.on_cluster:
         raise InputError(
             "bags name rows by number, and rows on Spark have none; use "
             "`mechanism='wtd-flag'`, or read the table without Spark"

@@ -449,7 +449,7 @@ def row_schema(features: FeatureMap, label: str, *, with_features: bool) -> pa.S
 
 def _check_numbered(source: Source) -> None:
     """Refuse a source whose rows have no numbers: labels stand beside them."""
-    if not source.numbered:
+    if source.reader.on_cluster:
         raise InputError(
             "noisy-rows names rows by number, and rows on Spark have none; read the table without "
             "Spark, or use a mechanism of aggregates (`mechanism='shaped-flag'`)"
