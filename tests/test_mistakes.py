@@ -80,7 +80,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: planned(with_features=True, floor="added"),
         "does not apply to",
     ),
-    "accountant misspelt": (lambda _: planned(accountant="papers"), "'papers' is unknown; choose"),
+    "accountant misspelt": (lambda _: planned(accountant="papers"), "'papers'; plan with"),
     "engine by name": (lambda _: planned(engine="spark"), "`engine` must be of type Engine"),
     "no such file": (lambda place: scan(place / "t.csv"), "no such file or directory; check the"),
     "an empty directory": (lambda place: scan(place), "holds no data files"),

@@ -37,7 +37,7 @@ from labeldp.accounting.subsampling import (
     inclusion_probability,
     most_bags,
 )
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import InputError
 from tests.oracles.pure import PureProfile
 

@@ -19,7 +19,7 @@ from labeldp.accounting.privacy_profile import Bounds, GroupPrivacy, LossFactors
 from labeldp.accounting.radial import LaplaceProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.subsampling import SubsampledProfile
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import InputError
 from tests.oracles.pure import PureProfile
 

@@ -14,7 +14,6 @@ from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from tests.console import labeldp
 
 CENSUS = ("--rows", 131903910, "--label-range", 0, 51, "--residual-ms", 64.22, "--delta", 1e-5)
-PROMISE = ("--features", 40, "--feature-bound", 121, "--min-eigenvalue", 64.22)
 UNIT = (
     "--rows", 10**6, "--label-range", -1, 1, "--noisy-fraction", 0.1, "--noise-std", 1,
     "--delta", 1e-5,
@@ -28,18 +27,11 @@ def account(mechanism: str, *arguments: Any) -> dict[str, Any]:
 
 
 def test_smallest_bags_of_every_accountant() -> None:
-    answer = account("sampled-wtd-flag", *CENSUS, *PROMISE, "--leverage-factor", 3)
+    answer = account("sampled-wtd-flag", *CENSUS, "--features", 40, "--leverage-factor", 3)
     sizes = {name: found["min_bag_size"] for name, found in answer["accountants"].items()}
-    assert sizes == {"paper": 128_209_943, "exact-worst-case": 10_321, "exact": 3_805}
+    assert sizes == {"exact-worst-case": 10_321, "exact": 3_805}
     assert answer["accountants"]["exact-worst-case"]["max_bags"] == 131903910 // 10_321
     assert answer["leverage_factor"] == 3
-
-
-def test_paper_says_what_it_lacks() -> None:
-    answers = account("sampled-wtd-flag", *CENSUS)["accountants"]
-    assert list(answers) == ["paper", "exact-worst-case"]
-    assert answers["paper"].keys() == {"reason"}
-    assert all(option in answers["paper"]["reason"] for option in PROMISE[::2])
 
 
 def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
@@ -58,12 +50,8 @@ def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
         "delta": over.delta(1.0).upper,
     }
     assert found["max_bags"] == most_bags(law, 131903910, 9000, 1.0, 1e-5)
-    assert "unconditional" not in account("sampled-wtd-flag", *sized)["accountants"]["paper"]
-    large = account("sampled-wtd-flag", *CENSUS, *PROMISE, "--bag-size", 130_000_000)
-    paper = large["accountants"]["paper"]
-    assert paper["conditional"]["epsilon"] < 1
-    assert paper["conditional"]["delta"] < 1e-5
-    assert paper["max_bags"] == 1
+    given = account("sampled-wtd-flag", *sized)["accountants"]["exact-worst-case"]
+    assert "unconditional" not in given
 
 
 def test_leverage_within_bags() -> None:
@@ -88,8 +76,6 @@ def test_noisy_labels() -> None:
     assert answers["exact"]["realised"]["target_mu"] == calibrate(
         GaussianProfile(1.0), "mu", 1.0, 1e-5
     )
-    assert answers["paper"]["min_bag_size"] == pytest.approx(7.45e10, rel=1e-3)
-    assert "rows" in answers["paper"]["reason"]
     sized = account("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 2000, "--bags", 10)
     exact = sized["accountants"]["exact"]
     law = RandomWeightsProfile(2000, (-1.0, 1.0), 0.1)
@@ -100,7 +86,6 @@ def test_noisy_labels() -> None:
     assert a_priori["min_noise_std"] == calibrate(law, "noise_std", 1.0, 1e-5)
     assert a_priori["min_noisy_fraction"] == calibrate(law, "noisy_fraction", 1.0, 1e-5)
     assert exact["realised"]["unconditional_target_mu"] > exact["realised"]["target_mu"]
-    assert "no ε is enough" in sized["accountants"]["paper"]["reason"]
     louder = account("sampled-noisy-wtd-lag", *UNIT[:7], "--noise-std", 2, *UNIT[9:])[
         "accountants"
     ]["exact"]
@@ -121,6 +106,7 @@ def test_noisy_labels() -> None:
         (("sampled-wtd-flag", *CENSUS, "--leverage-factor", 3), "--features"),
         (("sampled-wtd-flag", *CENSUS, "--max-leverage", 0.1), "--max-leverage"),
         (("sampled-wtd-flag", *CENSUS, "--noise-std", 3), "--noise-std"),
+        (("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 1, "--residual-ms", 1), "--residual-ms"),
         (("wtd-flag", *CENSUS, "--bag-size", 3), "--bag-size"),
         (("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 10, "--bags", 10**6), "disjoint"),
         (
@@ -141,6 +127,5 @@ def test_wrong_requests_name_the_option(arguments: tuple[Any, ...], named: str) 
 def test_tables_for_people() -> None:
     smallest = labeldp("account", "sampled-wtd-flag", *CENSUS)
     assert "10,321" in smallest.out
-    assert "Theorem 2 needs --min-eigenvalue" in smallest.out
     sized = labeldp("account", "sampled-noisy-wtd-lag", *UNIT, "--bag-size", 2000, "--bags", 10)
     assert "1.162" in sized.out

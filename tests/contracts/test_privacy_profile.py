@@ -20,7 +20,7 @@ from labeldp.accounting.sketch import (
     SketchProfile,
 )
 from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability
-from labeldp.accounting.theorems import Theorem1, Theorem2, Theorem3
+from labeldp.accounting.theorem1 import Theorem1
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError
 from tests.oracles import gaussian_law, groups
@@ -47,8 +47,6 @@ LAWS: dict[str, PrivacyProfile] = {
     "random weights over the draw": SubsampledProfile(WEIGHTS, 0.05),
     "gaussian over the draw": SubsampledProfile(GaussianProfile(0.4), 0.3),
     "theorem 1": Theorem1(131_903_910, (0.0, 51.0), 64.22, 50),
-    "theorem 2": Theorem2(10**10, (-1.0, 1.0), 1.0, 1.5, 3, 10**7),
-    "theorem 3": Theorem3((-1.0, 1.0), 1.0, 10**8, 3, 4.0),
     "steps": GroupPrivacy(WEIGHTS, 2),
     "sketch and gaussian": compose([SKETCH, GaussianProfile(0.2)]),
     "unlike sketches": compose([SKETCH, SketchProfile(TABLE, 2000, 20_000.0)]),
@@ -150,8 +148,6 @@ LIMITS = [
     (GaussianProfile(1.0), "mu", 1e-8),
     (Theorem1(10**9, (0.0, 51.0), 64.22), "bags", 1),
     (Theorem1(10**9, (0.0, 51.0), 64.22, 5), "floor", -1e-6),
-    (Theorem3((-1.0, 1.0), 1.0, noise_std=4.0), "bag_size", -1),
-    (Theorem3((-1.0, 1.0), 1.0, 10**8), "noise_std", -1e-6),
 ]
 
 

@@ -18,7 +18,6 @@ ROOMY: Options = {"epsilon": 20.0, "delta": 1e-3}
 LARGE_BAGS: Options = {"bags": 4, "bag_size": 1000}
 TIGHT: Options = {"epsilon": 0.3, "delta": 1e-8}
 WIDE: Options = {"epsilon": 6.0, "delta": 1e-6}
-THEOREM3: Options = {"epsilon": 1.0, "delta": 1e-3, "bags": 3, "bag_size": 1600}
 LARGEST: Options = {"epsilon": 100.0, "delta": 1e-3}
 
 
@@ -75,9 +74,8 @@ OPTIONS: dict[str, Options] = {
             "mechanism": NOISY,
             "accountant": accountant,
             "over_draw": over_draw,
-            **(THEOREM3 if accountant == "paper" else {}),
         }
-        for accountant, over_draw in product(("exact", "exact-worst-case", "paper"), (False, True))
+        for accountant, over_draw in product(("exact", "exact-worst-case"), (False, True))
     },
     f"{NOISY} fraction": {"mechanism": NOISY, "noisy_fraction": 0.4},
     f"{NOISY} noise": {"mechanism": NOISY, "noise_std": 25.0, "bag_seed": 9},

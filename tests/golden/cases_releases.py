@@ -18,7 +18,6 @@ from tests.golden.cases_plans import (
     NOISY,
     ROOMY,
     SAMPLED,
-    THEOREM3,
     Options,
     without_words,
 )
@@ -65,7 +64,6 @@ OPTIONS: dict[str, tuple[str, Options]] = {
             "over-draw": {"over_draw": True},
             "fraction": {"noisy_fraction": 0.5},
             "worst case": {"accountant": "exact-worst-case"},
-            "paper": {"accountant": "paper", **THEOREM3},
         }.items()
     },
 }

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -41,7 +41,6 @@ from labeldp.accounting.subsampling import (
     inclusion_probability,
     most_bags,
 )
-from labeldp.accounting.theorems import Theorem2, Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
@@ -54,6 +53,7 @@ from labeldp.release.certificate import claimed_fields, seal
 # --- names inside the package -------------------------------------------------------------------
 from labeldp.sampling.streams import Randomness
 from labeldp_paper.theory.earlier import random_projection_max_bags
+from labeldp_paper.theory.privacy import Theorem2, Theorem3
 from labeldp_paper.theory.utility import theorem1_utility
 
 # ------------------------------------------------------------------------------------------------
@@ -307,49 +307,40 @@ NOISY: Answers = {
 """`public` is (bag size, label range, noisy fraction, noise deviation, rows of the table)."""
 
 
-def _theorem2(*given: Any) -> Theorem2:
-    return Theorem2(given[0], tuple(given[1]), *given[2:])
+def _theorem2(rows: int, labels: Range, *promise: Any) -> Theorem2:
+    return Theorem2(rows, (labels[0], labels[1]), *promise)
 
 
-def _theorem3(
-    labels: Range, fraction: float, size: int, bags: int = 1, std: float = 1.0
-) -> Theorem3:
-    return Theorem3(labels, fraction, size, bags, std)
-
-
-def _number(question: Any, *numbers: float) -> Any:
+def _refused(question: Any, *numbers: float) -> Any:
+    """None where the theorem has no answer."""
     try:
         return question(*numbers)
     except PlanError:
         return None
 
 
-def _smallest(law: PrivacyProfile, epsilon: float, delta: float) -> float | None:
-    return cast("float | None", _number(calibrate, law, "bag_size", epsilon, delta))
-
-
-def _delta(law: PrivacyProfile, epsilon: float) -> float | None:
-    value = law.delta(epsilon).upper
+def _delta(theorem: Theorem2 | Theorem3, bag_size: int, epsilon: float) -> float | None:
+    value = theorem.least_delta(bag_size, epsilon)
     return value if value < 1.0 else None
 
 
 THEOREM2: Answers = {
-    "delta": lambda *given: _delta(_theorem2(*given[:6]), given[6]),
-    "epsilon": lambda *given: _finite(epsilon_at(_theorem2(*given[:6]), given[6])),
-    "min_bag_size": lambda *given: _number(_theorem2(*given[:5]).min_bag_size, *given[5:]),
+    "delta": lambda *given: _delta(_theorem2(*given[:5]), *given[5:]),
+    "epsilon": lambda *given: _finite(_theorem2(*given[:5]).least_epsilon(*given[5:])),
+    "min_bag_size": lambda *given: _refused(_theorem2(*given[:5]).min_bag_size, *given[5:]),
     "terms": lambda *given: list(
-        map(float, _number(_theorem2(*given[:5]).terms, *given[5:]) or [])
+        map(float, _refused(_theorem2(*given[:5]).terms, *given[5:]) or [])
     ),
 }
 THEOREM3: Answers = {
     "delta": lambda labels, fraction, size, epsilon, *more: _delta(
-        _theorem3(labels, fraction, size, *more), epsilon
+        Theorem3(labels, fraction, *more), size, epsilon
     ),
     "epsilon": lambda labels, fraction, size, delta, *more: _finite(
-        epsilon_at(_theorem3(labels, fraction, size, *more), delta)
+        Theorem3(labels, fraction, *more).least_epsilon(size, delta)
     ),
-    "min_bag_size": lambda labels, fraction, epsilon, delta, *more: _smallest(
-        _theorem3(labels, fraction, 1, *more), epsilon, delta
+    "min_bag_size": lambda labels, fraction, epsilon, delta, *more: _refused(
+        Theorem3(labels, fraction, *more).min_bag_size, epsilon, delta
     ),
 }
 GAUSSIAN: Answers = {

@@ -159,9 +159,10 @@ def test_realised_accounting_goes_with_what_it_needs(plans: dict[str, Plan]) -> 
     ):
         with pytest.raises(ValueError, match=words):
             read_claim(noisy | {"noise": noisy["noise"] | change})
-    sampled = plans[SAMPLED].claim.to_json()
-    with pytest.raises(ValueError, match="sampled-wtd-flag has no accountant 'paper'"):
-        read_claim(sampled | {"accountant": sampled["accountant"] | {"name": "paper"}})
+    for name in (SAMPLED, NOISY):
+        early = plans[name].claim.to_json()
+        with pytest.raises(ValueError, match=f"{name} has no accountant 'paper'; plan with exact"):
+            read_claim(early | {"accountant": early["accountant"] | {"name": "paper"}})
 
 
 # --- words for people ----------------------------------------------------------------------

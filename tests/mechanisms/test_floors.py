@@ -17,7 +17,7 @@ from labeldp.mechanisms.checks import check_scatter
 from labeldp.mechanisms.residual_floor import FloorClaim
 from labeldp.release.certificate import seal
 from labeldp.sampling.streams import Randomness
-from tests.mechanisms.cases import ROWS, SAMPLED, saved, small_plan
+from tests.mechanisms.cases import NOISY, ROWS, SAMPLED, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source
 
@@ -216,11 +216,22 @@ def test_knowing_the_features_of_bags_lowers_the_floor() -> None:
     assert needed[0] < 0.5 * needed[1]
 
 
-def test_no_release_rests_on_theorem_2(tmp_path: Path) -> None:
-    """It promises nothing of a single bag, so that nothing but its assumption could be checked."""
-    with pytest.raises(InputError, match="'paper' is unknown; choose exact-worst-case, exact"):
-        small_plan(SAMPLED, accountant="paper")
-    release = small_plan(SAMPLED, floor="added").release(source(ROWS))
+@pytest.mark.parametrize(
+    ("mechanism", "asked"), [(SAMPLED, {"floor": "added"}), (NOISY, {"noise_std": 30.0})]
+)
+def test_no_bags_rest_on_the_theorems_of_the_paper(
+    mechanism: str, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    """Theorem 2 rests on a promise about labels that nobody can check; both on huge bags."""
+    refusal = f"^{mechanism} has no accountant 'paper'; plan with exact-worst-case, exact$"
+    with pytest.raises(InputError, match=refusal):
+        small_plan(mechanism, accountant="paper")
+    made = small_plan(mechanism, **asked)
+    document = made.to_json()
+    document["accountant"]["name"] = "paper"
+    with pytest.raises(InputError, match=refusal):
+        Plan.from_json(seal(document))
+    release = made.release(source(ROWS))
     certificate = copy.deepcopy(release.certificate)
     certificate["accountant"]["name"] = "paper"
     forged = replace(release, certificate=seal(certificate))

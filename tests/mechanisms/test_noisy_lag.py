@@ -12,7 +12,6 @@ import pytest
 from scipy import optimize, stats
 
 from labeldp import InputError, Plan, PlanError, Release, scan, verify
-from labeldp.accounting.theorems import Theorem3
 from labeldp.data.source import Source
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
 from tests.tables import source, table
@@ -170,29 +169,16 @@ def test_an_old_release_has_the_noisy_rows_that_its_column_marks(kind: str, tmp_
 
 def test_an_a_priori_claim_needs_weights_drawn_at_random() -> None:
     """With a given seed the weights are known before, and one of them may be large."""
-    for accountant in ("exact-worst-case", "paper"):
-        with pytest.raises(InputError, match="leave `bag_seed` out"):
-            small_plan(NOISY, accountant=accountant, bag_seed=1, noise_std=1e6)
+    with pytest.raises(InputError, match="leave `bag_seed` out"):
+        small_plan(NOISY, accountant="exact-worst-case", bag_seed=1, noise_std=1e6)
     made = small_plan(NOISY, accountant="exact-worst-case")
     document = made.claim.to_json()
     assert document["noise"]["mu"] is None
     assert document["draw"]["random"] is True
 
 
-def test_the_paper_accountant_is_theorem_3(tmp_path: Path) -> None:
-    """Its bags are large: 1e4 rows at a budget that means little."""
-    rng = np.random.default_rng(0)
-    data = pa.table({"x": rng.normal(size=12_000), "label": rng.uniform(0, 1, 12_000)})
-    rows = scan(data, label="label", label_range=(0.0, 1.0))
-    asked = {"epsilon": 2.0, "delta": 1e-3, "bags": 1, "bag_size": 10_000}
-    made = small_plan(NOISY, rows, accountant="paper", **asked)
-    claim: Any = made.claim
-    theorem = Theorem3(claim.label_range, 1.0, 10_000, 1, claim.noise_std)
-    assert theorem.least_delta(2.0) == pytest.approx(claim.delta_at(2.0), rel=1e-9)
-    assert claim.delta_at(2.0) <= 1e-3
-    exact: Any = small_plan(NOISY, rows, **asked).claim
-    assert exact.noise_std < claim.noise_std
-    folder = saved(made.release(rows), tmp_path / "r")
-    assert verify(folder, data).problems == ()
-    with pytest.raises(PlanError, match="no noise makes"):
-        small_plan(NOISY, accountant="paper")
+def test_bags_that_may_have_no_noisy_row_are_refused_before_the_draw() -> None:
+    """Of five rows none is noisy with probability 0.59, and then no noise helps."""
+    asked = {"noisy_fraction": 0.1, "bag_size": 5, "noise_std": None}
+    with pytest.raises(PlanError, match=r"^no noise makes .* bags of 5 rows private"):
+        small_plan(NOISY, accountant="exact-worst-case", **asked)

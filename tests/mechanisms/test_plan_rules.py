@@ -241,7 +241,9 @@ def test_what_a_mechanism_does_not_have_is_refused_by_name() -> None:
     assert (request.epsilon, request.delta, request.accountant) == (1.0, 1e-5, "exact")
     with pytest.raises(InputError, match=r"^`bag_size` does not apply to wtd-flag; leave it out$"):
         make_request(flag, **budget, bag_size=7)
-    with pytest.raises(InputError, match=r"^accountant 'none' is unknown; choose paper, exact-wor"):
+    with pytest.raises(
+        InputError, match=r"^wtd-flag has no accountant 'none'; plan with paper, exact-wo"
+    ):
         make_request(flag, **budget, accountant="none")
     with pytest.raises(InputError, match="nonsense"):
         make_request(flag, **budget, nonsense=1)

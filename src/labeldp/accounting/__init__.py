@@ -10,5 +10,5 @@ radial           bounded losses: Laplace noise, radial noise
 weighted_bags    sampled-noisy-wtd-LAg, before any draw and given its weights
 subsampling      the same guarantees over the draw of the bags; most bags
 compose          several releases of one table together
-theorems         the paper's Theorems 1–3 as printed
+theorem1         the paper's Theorem 1 as printed
 """

@@ -36,7 +36,7 @@ from labeldp.accounting.privacy_profile import (
     SearchRange,
     round_up,
 )
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import (
     InputError,
     PlanError,

@@ -51,13 +51,11 @@ _MECHANISMS = "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag or sampled-no
     group="shaped-flag options",
 )
 @option("--person-rows", type=int, group="noisy-rows options", help="Most rows of one person.")
-@together(
-    option(
-        "--leverage-factor", type=float, help="Largest leverage in a bag ÷ (features/bag-size)."
-    ),
-    option("--feature-bound", type=float, help="Largest norm of a row of features."),
-    option("--min-eigenvalue", type=float, help="Least eigenvalue of [X|y]ᵀ[X|y]/rows, promised."),
+@option(
+    "--leverage-factor",
+    type=float,
     group="sampled-wtd-flag options",
+    help="Largest leverage in a bag ÷ (features/bag-size).",
 )
 @together(
     option("--noisy-fraction", type=float, help="Fraction of rows with noise."),

@@ -111,7 +111,7 @@ class Draw:
         return public_stream(self.seed, purpose)
 
     def to_json(self) -> Document:
-        """Return the section `draw` of a claim; sampled-wtd-flag replaces the last four."""
+        """Return the section `draw` of a claim; sampled-wtd-flag fills in `bag_rank`."""
         return {
             "guarantee": "over-draw" if self.over_draw else "given-bags",
             "holds": OVER if self.over_draw else GIVEN,
@@ -119,6 +119,7 @@ class Draw:
             "seed": self.seed,
             "random": self.random,
             "bag_rank": None,
+            # the format's names of a promise that early claims could rest on
             "min_eigenvalue": None,
             "feature_bound": None,
             "theorem2_terms": None,

@@ -314,10 +314,6 @@ class AccountQuestion(OptionGroup):
     """Independent feature columns."""
     leverage_factor: float | None = option(_positive)
     """Largest leverage in a bag over features/bag_size."""
-    feature_bound: float | None = option(_positive)
-    """Largest norm of a row of features."""
-    min_eigenvalue: float | None = option(_positive)
-    """Promise of Theorem 2 on features and label together: σ_min² ≥ this·rows."""
     noisy_fraction: float | None = option(_positive)
     noise_std: float | None = option(_positive)
     residual_share: float | None = option(_residual_share)

@@ -83,7 +83,17 @@ def read_claim(document: Document) -> Claim:
     """
     mechanism = mechanism_named(document["mechanism"])
     mechanism.check_person(document.get("person"))
+    check_accountant(mechanism, document["accountant"]["name"])
     return mechanism.claim_from_json(document)
+
+
+def check_accountant(mechanism: Mechanism, accountant: str) -> None:
+    """Refuse what a mechanism does not have: for bags early ones could be the paper's theorems."""
+    if accountant not in mechanism.accountants:
+        accountants = ", ".join(mechanism.accountants)
+        raise InputError(
+            f"{mechanism.name} has no accountant {accountant!r}; plan with {accountants}"
+        )
 
 
 def certificate_schema(name: str) -> Document:
@@ -109,8 +119,6 @@ def make_request(
     for name in set_options(choices):
         if name not in (*names(mechanism.Options), *names(Encoding)):
             raise InputError(f"`{name}` does not apply to {mechanism.name}; leave it out")
-    if accountant not in mechanism.accountants:
-        accountants = ", ".join(mechanism.accountants)
-        raise InputError(f"accountant {accountant!r} is unknown; choose {accountants}")
+    check_accountant(mechanism, accountant)
     mechanism.check_pure(delta)
     return PlanRequest(epsilon, delta, accountant, make_options(mechanism.Options, choices))

@@ -8,7 +8,7 @@ Privacy: a row is in one bag at most, so one changed label changes one aggregate
 exact law of theory §3b. The guarantee holds given the published bags or, with `over_draw`, over
 their draw: a row is in a bag with the chance mk/n, which multiplies δ (§4). The paper's own
 guarantee, Theorem 2, asks for a promise about the whole table and for bags of 128 million rows in
-its own example; `account` says what it allows, and no release rests on it.
+its own example: no release rests on it (`labeldp_paper.theory.privacy`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ from labeldp.accounting.sketch import (
     measurement_cost,
     spans_labels,
 )
-from labeldp.accounting.theorems import Theorem2
 from labeldp.data.source import Source
 from labeldp.display import Private
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
@@ -231,10 +230,7 @@ class SampledWtdFlag(Mechanism):
     why_single_rows = "a person's rows may stand in several bags, whose costs add up"
     sections: ClassVar = {"floor": read_schema("floor"), "draw": read_schema("draw")}
     table_names = ("bags",)
-    account_fields = (
-        "residual_ms", "bags", "bag_size", "leverage_factor", "features", "feature_bound",
-        "min_eigenvalue",
-    )  # fmt: skip
+    account_fields = ("residual_ms", "bags", "bag_size", "leverage_factor", "features")
 
     # ---- planning
 
@@ -329,11 +325,11 @@ class SampledWtdFlag(Mechanism):
     # ---- reading a release
 
     def claim_from_json(self, document: Document) -> SampledWtdFlagClaim:
-        fields = floors.floor_claim_fields(document)
-        if fields["accountant"] not in self.accountants:  # early claims could rest on Theorem 2
-            raise InputError(f"{self.name} has no accountant {fields['accountant']!r}; plan again")
-        bag_rank = int(document["draw"]["bag_rank"])
-        return SampledWtdFlagClaim(**fields, bag_rank=bag_rank, draw=Draw.from_json(document))
+        return SampledWtdFlagClaim(
+            **floors.floor_claim_fields(document),
+            bag_rank=int(document["draw"]["bag_rank"]),
+            draw=Draw.from_json(document),
+        )
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
         return super().table_schemas(release) | {"bags": bagging.MEMBERS}
@@ -400,15 +396,7 @@ class SampledWtdFlag(Mechanism):
             profile = replace(bag.sketch, floor=residual_ms * size)
             return bagging.account_bags(question, profile)
 
-        names = ("min_eigenvalue", "feature_bound", "features")
-        missing = [f"`{name}`" for name in names if getattr(question, name) is None]
-        if missing:
-            paper: Document = {"reason": f"Theorem 2 needs {', '.join(missing)}"}
-        else:
-            promise = {name: getattr(question, name) for name in names}
-            theorem = Theorem2(question.rows, labels, bag_size=size or 2, **promise)
-            paper = bagging.account_bags(question, theorem)
-        answers = {"paper": paper, "exact-worst-case": exact(None)}
+        answers = {"exact-worst-case": exact(None)}
         if question.leverage_factor is not None:
             question.needed("features")
             answers["exact"] = exact(question.leverage_factor)

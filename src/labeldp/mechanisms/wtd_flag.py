@@ -28,7 +28,7 @@ from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.sketch import ACCOUNTANTS, DatasetBounds
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorem1 import Theorem1
 from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky

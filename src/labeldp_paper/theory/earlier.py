@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import PlanError, at_least, in_range, positive
 
 _DIGITS = 50
