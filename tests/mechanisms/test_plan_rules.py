@@ -257,9 +257,7 @@ def test_what_a_mechanism_does_not_have_is_refused_by_name() -> None:
 def test_persons_are_refused_where_single_rows_are_priced() -> None:
     mechanism_named(SAMPLED).check_person(None)
     mechanism_named(FLAG).check_person("id")
-    words = (
-        r"^sampled-wtd-flag cannot price all rows of a person together: .*; use `mechanism='shaped"
-    )
+    words = r"^sampled-wtd-flag cannot price all rows of a person together; use `mechanism='shaped"
     with pytest.raises(PlanError, match=words):
         mechanism_named(SAMPLED).check_person("id")
     rows = scan(table(400), label="label", label_range=RANGE, person="score")

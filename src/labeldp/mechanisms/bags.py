@@ -227,15 +227,6 @@ class BagRows:
         return hasher.hexdigest()
 
 
-def check_stable_rows(source: Source) -> None:
-    """Refuse a source whose rows have no numbers: bags name rows by them."""
-    if source.reader.on_cluster:
-        raise InputError(
-            "bags name rows by number, and rows on Spark have none; use "
-            "`mechanism='wtd-flag'`, or read the table without Spark"
-        )
-
-
 def read_run(
     plan: MechanismPlan, draw: Draw, source: Source, engine: Engine, randomness: Randomness
 ) -> tuple[BagRows, NDArray[np.float64]]:

@@ -148,7 +148,7 @@ class MechanismPlan:
         if source.person != person:
             whose = "single rows (no `person`)" if person is None else f"persons (`{person=}`)"
             raise PlanError(f"the plan is for {whose}; scan the table with that, or plan again")
-        self.mechanism.check_person(person)
+        self.mechanism.check_source(source)
         texts = _missing_texts(source) if source.drop_missing_labels else []
         if len(texts) > MOST_NA or any(len(text) > MOST_NA_LETTERS for text in texts):
             raise PlanError(
@@ -251,7 +251,8 @@ class Mechanism(ABC):
     accountants: ClassVar[tuple[str, ...]] = ("exact",)
     covers_persons: ClassVar[bool] = False
     """Whether all rows of a person can be covered together; else such a source is refused."""
-    why_single_rows: ClassVar[str] = "it is priced for the label of one row"
+    names_rows: ClassVar[bool] = False
+    """Whether releases name rows by their numbers, which rows on Spark do not have."""
     allows_pure: ClassVar[bool] = False
     """Whether δ = 0 can be asked for."""
     closed_form: ClassVar[bool] = False
@@ -265,7 +266,7 @@ class Mechanism(ABC):
 
     def check_request(self, request: PlanRequest[Any], source: Source) -> None:  # noqa: ARG002
         """Refuse what can be refused before any data are read; called before `plan`."""
-        self.check_person(source.person)
+        self.check_source(source)
 
     @abstractmethod
     def plan(
@@ -353,13 +354,22 @@ class Mechanism(ABC):
         """
         return 0.0
 
+    def check_source(self, source: Source) -> None:
+        """Refuse persons or unnumbered rows where the mechanism cannot do with them."""
+        self.check_person(source.person)
+        if self.names_rows and source.reader.on_cluster:
+            raise InputError(
+                f"{self.name} names rows by number, and rows on Spark have none; read the table "
+                "without Spark, or use `mechanism='shaped-flag'`"
+            )
+
     def check_person(self, person: object) -> None:
         """Refuse persons, in a table or in a claim, where only single rows would be protected."""
         if person is not None and not self.covers_persons:
             raise PlanError(
-                f"{self.name} cannot price all rows of a person together: {self.why_single_rows}; "
-                "use `mechanism='shaped-flag'`, 'wtd-flag' or 'noisy-rows', or leave `person` out "
-                "to protect single rows"
+                f"{self.name} cannot price all rows of a person together; use "
+                "`mechanism='shaped-flag'`, 'wtd-flag' or 'noisy-rows', or leave `person` out to "
+                "protect single rows"
             )
 
     def check_pure(self, delta: float) -> None:

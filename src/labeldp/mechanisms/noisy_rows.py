@@ -35,12 +35,7 @@ from labeldp.mechanisms.description import Description, Document, describe_perso
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim
-from labeldp.mechanisms.options import (
-    GAUSSIAN,
-    AccountQuestion,
-    NoisyRowsOptions,
-    PlanRequest,
-)
+from labeldp.mechanisms.options import GAUSSIAN, AccountQuestion, NoisyRowsOptions, PlanRequest
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import GAUSSIANS, FloorOutcome, read_common_fields
 from labeldp.release.label_model import RowLabels
@@ -195,20 +190,16 @@ class NoisyRows(Mechanism):
     name = "noisy-rows"
     Options = NoisyRowsOptions
     covers_persons = True
+    names_rows = True
     allows_pure = True
     closed_form = True
     sections: ClassVar = {"row_noise": read_schema("row_noise")}
     account_fields = ("features", "person_rows")
 
-    def check_request(self, request: Request, source: Source) -> None:
-        super().check_request(request, source)
-        _check_numbered(source)
-
     def plan(
         self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Fix the noise from budget and label range; features serve the forecast and learners."""
-        self.check_request(request, source)
         options = request.options
         if not design.factor.rank:
             raise DataError("no feature column is left, so there is nothing to learn from")
@@ -255,7 +246,6 @@ class NoisyRows(Mechanism):
         """Check the features in one pass; then draw noisy labels as a second pass reads them."""
         claim, features = plan.claim, plan.features
         assert isinstance(claim, NoisyRowsClaim)
-        _check_numbered(source)
         plan.check_source(source, claim.bags == claim.rows)
         randomness.spend()
         files_before = source.state()
@@ -445,12 +435,3 @@ def row_schema(features: FeatureMap, label: str, *, with_features: bool) -> pa.S
     raw = list(raw_schema(features)) if with_features else []
     row = pa.field(ROW, pa.int64(), nullable=False)
     return pa.schema([row, *raw, pa.field(label_column(label), pa.float64(), nullable=False)])
-
-
-def _check_numbered(source: Source) -> None:
-    """Refuse a source whose rows have no numbers: labels stand beside them."""
-    if source.reader.on_cluster:
-        raise InputError(
-            "noisy-rows names rows by number, and rows on Spark have none; read the table without "
-            "Spark, or use a mechanism of aggregates (`mechanism='shaped-flag'`)"
-        )

@@ -14,14 +14,7 @@ from labeldp.errors import InputError
 from labeldp.mechanisms.base import Mechanism, read_schema
 from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.noisy_rows import NoisyRows
-from labeldp.mechanisms.options import (
-    AUTO,
-    Encoding,
-    PlanRequest,
-    make_options,
-    names,
-    set_options,
-)
+from labeldp.mechanisms.options import AUTO, Encoding, PlanRequest, make_options, names, set_options
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLag
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlag
 from labeldp.mechanisms.shaped_flag import ShapedFlag

@@ -316,16 +316,12 @@ class SampledNoisyWtdLag(Mechanism):
     name = "sampled-noisy-wtd-lag"
     Options = SampledNoisyWtdLagOptions
     accountants = ("exact-worst-case", "exact")
-    why_single_rows = "a person's rows may stand in several bags, whose costs add up"
+    names_rows = True
     sections: ClassVar = {"draw": read_schema("draw"), "noise": read_schema("noise")}
     table_names = ("bags",)
     account_fields = ("bags", "bag_size", "noisy_fraction", "noise_std")
 
     # ---- planning
-
-    def check_request(self, request: Request, source: Source) -> None:
-        super().check_request(request, source)
-        bagging.check_stable_rows(source)
 
     def plan(
         self, request: Request, design: DesignSummary, source: Source, engine: Engine

@@ -227,7 +227,7 @@ class SampledWtdFlag(Mechanism):
     name = "sampled-wtd-flag"
     Options = SampledWtdFlagOptions
     accountants = ("exact-worst-case", "exact")
-    why_single_rows = "a person's rows may stand in several bags, whose costs add up"
+    names_rows = True
     sections: ClassVar = {"floor": read_schema("floor"), "draw": read_schema("draw")}
     table_names = ("bags",)
     account_fields = ("residual_ms", "bags", "bag_size", "leverage_factor", "features")
@@ -236,7 +236,6 @@ class SampledWtdFlag(Mechanism):
 
     def check_request(self, request: Request, source: Source) -> None:
         super().check_request(request, source)
-        bagging.check_stable_rows(source)
         floors.floor_mode(request.options, request.accountant)
 
     def plan(

@@ -49,17 +49,8 @@ from labeldp.mechanisms.description import Description, Document, describe_perso
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL_TAILS, check_noise_scatter, check_repeats
-from labeldp.mechanisms.noise_claim import (
-    NOISE_LAWS,
-    NoiseClaim,
-    SumNoise,
-    choose_noise,
-)
-from labeldp.mechanisms.noise_shape import (
-    NoiseCovariance,
-    optimize_noise_shape,
-    posterior_error,
-)
+from labeldp.mechanisms.noise_claim import NOISE_LAWS, NoiseClaim, SumNoise, choose_noise
+from labeldp.mechanisms.noise_shape import NoiseCovariance, optimize_noise_shape, posterior_error
 from labeldp.mechanisms.options import (
     AUTO,
     GAUSSIAN,
@@ -297,7 +288,6 @@ class ShapedFlag(Mechanism):
         self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:
         """Choose weights and noise from the features; no label is read."""
-        self.check_request(request, source)
         if not design.factor.rank:
             raise DataError("no feature column is left, so there is nothing to weigh rows by")
         best, plain = self._choose_shape(request, design, source, engine)

@@ -19,7 +19,7 @@ from labeldp import InputError
 from labeldp.data.source import Source
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
-from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_stable_rows
+from labeldp.mechanisms.bags import BAGS, BagRows, Draw
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine
@@ -80,7 +80,8 @@ def naive_sums(
             f"{mechanism} is never private: it publishes plain sums of labels; "
             "use wtd-flag, or say `not_private=True` if this is a demonstration"
         )
-    check_stable_rows(source)
+    if source.reader.on_cluster:
+        raise InputError("bags name rows by number; read the table without Spark, which has none")
     engine = engine or engine_for(source)
     found = summarize_design(source, engine=engine, encoding=encoding or Encoding(winsor=0))
     draw = Draw.new(found.facts.rows, bags, bag_size, over_draw=False, seed=bag_seed)
