@@ -172,15 +172,20 @@ def verify(
 
 def _summary(certificate: dict[str, Any]) -> str:
     """Return size, guarantee and mechanism of a release in one line."""
-    details: tuple[str, ...] = ()
-    with suppress(KeyError, TypeError, ValueError):  # a section may be another mechanism's
-        details = mechanism_named(certificate["mechanism"]).describe(certificate).summary
-    how = ", ".join((f"{certificate['accountant']['name']} accountant", *details))
+    details = [f"{certificate['accountant']['name']} accountant"]
+    with suppress(KeyError, TypeError):  # sections may have been altered
+        if (floor := certificate["floor"]) is not None:
+            details.append(f"floor {floor['mode']}")
+        if (draw := certificate["draw"]) is not None:
+            details.append(draw["guarantee"])
+        if "person" in certificate:
+            most = certificate["person"]["rows"]
+            details.append(f"all rows of a person together, at most {most:,}")
     text = (
         f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} "
         f"row{'s' * (certificate['bag_size'] != 1)}, "
         f"label-DP with {format_budget(certificate['epsilon'], certificate['delta'])} "
-        f"({certificate['mechanism']}, {how})"
+        f"({certificate['mechanism']}, {', '.join(details)})"
     )
     warning = certificate["randomness"]["warning"]
     return f"{text}; {warning}" if warning else text

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from labeldp.data.source import Source
 from labeldp.mechanisms.base import Mechanism, MechanismPlan
-from labeldp.mechanisms.description import Description
+from labeldp.mechanisms.description import Facts
 from labeldp.mechanisms.noisy_rows import NoisyRows, NoisyRowsClaim
 from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
@@ -70,7 +70,7 @@ class VeiledRows(Mechanism):
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         return OURS.check_features(unveiled(release), source, engine)
 
-    def describe(self, document: dict[str, Any]) -> Description:
+    def describe(self, document: dict[str, Any]) -> Facts:
         return OURS.describe(ours(document))
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:

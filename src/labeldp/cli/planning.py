@@ -197,7 +197,7 @@ def _show_plan(
         ("budget", format_budget(claim.epsilon, claim.delta)),
         ("mechanism, accountant", f"{claim.mechanism}, {document['accountant']['name']}"),
         ("aggregates", f"{number(document['bags'])} of {rows} each"),
-        *mechanism_named(claim.mechanism).describe(document).facts,
+        *mechanism_named(claim.mechanism).describe(document),
     ]
     if document["max_leverage"] is not None:
         facts.insert(1, ("largest leverage", number(document["max_leverage"])))
@@ -365,7 +365,7 @@ def _show_release(planned: Plan, released: Release, quality: Quality | None, out
     if entry is not None:
         cost = f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:g}"
         facts.append(("ledger", f"entry {entry['entry']}; releases: {entry['releases']}, {cost}"))
-    facts += mechanism_named(certificate["mechanism"]).describe(certificate).facts
+    facts += mechanism_named(certificate["mechanism"]).describe(certificate)
     facts += _forecast_facts(planned)
     if quality is not None:
         r2 = "" if quality.r2 is None else f"; R² {quality.r2:.2f} ± {quality.r2_error:.2f}"

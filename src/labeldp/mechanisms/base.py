@@ -28,7 +28,7 @@ from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.checks import other_table
-from labeldp.mechanisms.description import Description, Document, number
+from labeldp.mechanisms.description import Document, Facts, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest
@@ -320,9 +320,9 @@ class Mechanism(ABC):
         if (problem := other_table(release, gram)) is not None:
             yield problem
 
-    def describe(self, document: Document) -> Description:  # noqa: ARG002
+    def describe(self, document: Document) -> Facts:  # noqa: ARG002
         """Describe a plan or certificate to people."""
-        return Description()
+        return ()
 
     def not_checked(self, release: Release) -> Iterator[str]:  # noqa: ARG002
         """Yield what `check` cannot see in a release that passes it."""

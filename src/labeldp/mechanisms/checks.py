@@ -6,7 +6,7 @@ Statistical checks fail with a chance below 1e-12 for a release that was drawn a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +30,11 @@ _ROUNDING = 1e-6
 """Largest size, relative to other entries, of an entry that is 0 but for rounding."""
 
 
-def check_labels(release: Release, claim: Claim, grid: int) -> Iterator[str]:
-    """Yield where aggregates are no numbers, or labels off the grids that follow from the claim."""
+def check_labels(release: Release, claim: Claim, grid: int) -> Generator[str, None, bool]:
+    """Yield where aggregates are no numbers, or labels off the grids that follow from the claim.
+
+    Returns whether all are numbers, so that others can compute with them.
+    """
     features, numerics = release.features, release.certificate["numerics"]
     if claim.intercept is not (features.constant is not None):
         yield f"{FEATURES} and the certificate differ on whether there is an intercept"
@@ -39,6 +42,7 @@ def check_labels(release: Release, claim: Claim, grid: int) -> Iterator[str]:
     yield from check_label_exponent(claim.label_range, features.intercept, exponent)
     unsound = list(check_numbers(release))
     yield from unsound or check_grid(release, grid)
+    return not unsound
 
 
 def check_numbers(release: Release) -> Iterator[str]:

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""
-Fact = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a mechanism says of itself, beside what is said of every mechanism."""
-
-    facts: tuple[Fact, ...] = ()
-    """Lines of `labeldp plan` and `labeldp release`: what hides the labels."""
-    summary: tuple[str, ...] = ()
-    """The same in a few words, for `labeldp verify`."""
-
-    def __add__(self, other: Description) -> Description:
-        return Description(self.facts + other.facts, self.summary + other.summary)
+Facts = tuple[tuple[str, str], ...]
+"""Lines of `labeldp plan`, `labeldp release` and reports: a name, and words."""
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -32,30 +19,29 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
 
 
-def describe_floor(document: Document) -> Description:
+def describe_floor(document: Document) -> Facts:
     """Describe the residual floor of a plan or a certificate."""
     floor, rows = document["floor"], document["bag_size"]
     words = f"{floor['mode']}: residual plus noise ≥ {number(floor['needed'] / rows)} per row"
     if "added_variance" in floor:  # a release
         words += f", noise of variance {number(floor['added_variance'] / rows)} per row added"
-    return Description((("floor", words),), (f"floor {floor['mode']}",))
+    return (("floor", words),)
 
 
-def describe_person(document: Document) -> Description:
+def describe_person(document: Document) -> Facts:
     """Describe whose labels are covered together, where that is a person's."""
     person = document.get("person")
     if person is None:
-        return Description()
+        return ()
     rows = f"all rows of a person together, at most {number(person['rows'])}"
-    return Description((("protects", f"{rows} (ids in column {person['column']!r})"),), (rows,))
+    return (("protects", f"{rows} (ids in column {person['column']!r})"),)
 
 
-def describe_draw(document: Document) -> Description:
+def describe_draw(document: Document) -> Facts:
     """Describe the bags that were drawn, and what the guarantee is about."""
     draw = document["draw"]
     chance = f"a row is in a bag with probability {draw['chance']:.3g}"
-    words = f"{draw['guarantee']} ({chance}): {draw['holds']}"
-    return Description((("guarantee", words),), (draw["guarantee"],))
+    return (("guarantee", f"{draw['guarantee']} ({chance}): {draw['holds']}"),)
 
 
 ROWS_LEFT_OUT = "rows without a label"

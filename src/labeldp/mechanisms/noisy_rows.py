@@ -31,7 +31,7 @@ from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.mechanisms import noise_checks
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_labels, other_table
-from labeldp.mechanisms.description import Description, Document, describe_person, number
+from labeldp.mechanisms.description import Document, Facts, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim
@@ -295,15 +295,13 @@ class NoisyRows(Mechanism):
             with_features=bool(noise["with_features"]),
         )
 
-    def describe(self, document: Document) -> Description:
+    def describe(self, document: Document) -> Facts:
         claim = self.claim_from_json(document)
         title, std = claim.noise.name.capitalize(), number(claim.noise.std)
         pure = " (pure: δ = 0)" if claim.noise.is_pure else ""
         columns = "row number, label" + (" and raw features" if claim.with_features else "")
         noise = f"{title}, deviation {std} on every label{pure}"
-        facts = ("noise", noise), ("columns", columns)
-        own = Description(facts, (f"{title} noise on every label",))
-        return own + describe_person(document)
+        return ("noise", noise), ("columns", columns), *describe_person(document)
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
         label = release.certificate["labels"]["column"]

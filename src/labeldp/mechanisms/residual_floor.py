@@ -35,12 +35,12 @@ from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms import checks
 from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary
-from labeldp.mechanisms.forecast import Forecast, forecast
+from labeldp.mechanisms.forecast import Forecast, forecast, sketched_error
 from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_repeats
 from labeldp.mechanisms.options import FloorOptions, PlanRequest
-from labeldp.release.certificate import Claim, FloorOutcome, read_common_fields
+from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
-from labeldp.release.pending import AGGREGATES, FEATURES
+from labeldp.release.pending import AGGREGATES
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 
@@ -153,6 +153,22 @@ class FloorClaim(Claim):
             residual_ms=residual_ms,
             added_variance=self.expected_added_variance(residual_ms),
             residual_source=options.residual_source,
+        )
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:
+        """Return (σ² + s²)·d/(m−d−1) over the rows, with σ² as it was measured (theory §6)."""
+        measured, bounds = self.residual_ms(outcome)
+        residual = "the residual as floor.measured shows it"
+        if measured is None:
+            residual = "bounds for any residual that the label range allows"
+        return sketched_error(
+            self.rank,
+            self.bags,
+            bounds,
+            width=self.width,
+            residual_ms=measured,
+            noise_ms=(outcome.added_variance if outcome else 0.0) / self.facts.rows,
+            basis=f"{residual}, and floor.added_variance",
         )
 
     def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:
@@ -435,23 +451,15 @@ def check_floor_release(release: Release, claim: FloorClaim) -> Iterator[str]:
 
     Labels must stand on the public grid and vary about their fit as the floor demands.
     """
-    certificate, features = release.certificate, release.features
-    has_constant = features.intercept and features.names[0] == features.all_names[0]
-    if has_constant is not certificate["constant_in_span"]:
-        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+    certificate = release.certificate
     if claim.inflation < SAMPLER_ROUNDING:
         yield (
             f"certificate: the inflation must be at least {SAMPLER_ROUNDING:.3g}, the sampler's "
             "rounding"
         )
     yield from check_floor(claim, certificate["floor"])
-    exponent = certificate["numerics"]["label_exponent"]
-    yield from checks.check_label_exponent(claim.label_range, features.intercept, exponent)
-    unsound = list(checks.check_numbers(release))
-    yield from unsound
-    if unsound:
+    if not (yield from checks.check_labels(release, claim, claim.grid)):
         return
-    yield from checks.check_grid(release, claim.grid)
     reach = max(map(abs, claim.label_range))
     added = max(0.0, certificate["floor"]["added_variance"])
     yield from checks.check_reach(release, claim.facts.rows * reach**2 + added)

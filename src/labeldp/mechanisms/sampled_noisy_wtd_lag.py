@@ -39,8 +39,8 @@ from labeldp.exact.stacked import stacked_design
 from labeldp.mechanisms import bags as bagging
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw
 from labeldp.mechanisms.base import Mechanism, MechanismPlan, read_schema
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
-from labeldp.mechanisms.description import Description, Document, describe_draw, number
+from labeldp.mechanisms.checks import check_labels
+from labeldp.mechanisms.description import Document, Facts, describe_draw, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import bag_sizes, fit_excess, forecast, mean_excess, sketched_error
 from labeldp.mechanisms.noise_checks import check_bag_labels
@@ -48,7 +48,7 @@ from labeldp.mechanisms.options import AccountQuestion, PlanRequest, SampledNois
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import BagLabels
-from labeldp.release.pending import AGGREGATES, FEATURES, PendingRelease, label_column
+from labeldp.release.pending import AGGREGATES, PendingRelease, label_column
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, normals, public_stream, words
 
@@ -464,19 +464,16 @@ class SampledNoisyWtdLag(Mechanism):
     def label_model(self, release: Release) -> BagLabels:
         return BagLabels(column_numbers(release.table.column(NOISE)), release.files["bags"])
 
-    def describe(self, document: Document) -> Description:
+    def describe(self, document: Document) -> Facts:
         noise = document["noise"]
         std, column = f"deviation {number(noise['std'])} on", noise["column"]
         rows = f"rows marked by {column}" if column else f"{noise['fraction']:.0%} of the labels"
-        own = Description((("noise", f"{std} {rows}"),), ("noise on labels",))
-        return own + describe_draw(document)
+        return ("noise", f"{std} {rows}"), *describe_draw(document)
 
     # ---- verification
 
     def check(self, release: Release) -> Iterator[str]:
-        claim, numerics = self.claim_from_json(release.certificate), release.certificate["numerics"]
-        if claim.intercept is not (release.features.constant is not None):
-            yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+        claim = self.claim_from_json(release.certificate)
         bags = release.files["bags"]
         if problems := bagging.check_members(bags, claim.draw):
             yield from problems
@@ -504,11 +501,7 @@ class SampledNoisyWtdLag(Mechanism):
         if not same_length or not np.allclose(published, noise, rtol=_ROUNDING, atol=0.0):
             yield f"{AGGREGATES}: {NOISE} is not the noise of the bags"
             return
-        centred, exponent = release.features.intercept, numerics["label_exponent"]
-        yield from check_label_exponent(claim.label_range, centred, exponent)
-        unsound = list(check_numbers(release))
-        yield from unsound or check_grid(release, label_grid(noise))
-        if not unsound:
+        if (yield from check_labels(release, claim, label_grid(noise))):
             constant = weights.values.sum(axis=1)[:, None]  # the design of a constant label
             yield from self._check_labels(release, claim, weights, constant)
 

@@ -43,9 +43,9 @@ from labeldp.mechanisms import bags as bagging, residual_floor as floors
 from labeldp.mechanisms.bags import BagRows, Draw
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import bag_squares, improbable
-from labeldp.mechanisms.description import Description, Document, describe_draw, describe_floor
+from labeldp.mechanisms.description import Document, Facts, describe_draw, describe_floor
 from labeldp.mechanisms.design_summary import HEADROOM, DesignSummary, inflation_for
-from labeldp.mechanisms.forecast import bag_sizes, fit_excess, mean_excess, sketched_error
+from labeldp.mechanisms.forecast import bag_sizes, fit_excess, mean_excess
 from labeldp.mechanisms.options import (
     AccountQuestion,
     PlanRequest,
@@ -107,16 +107,8 @@ class SampledWtdFlagClaim(floors.FloorClaim):
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:
         """Return bounds for bags of k rows; what was measured is the smallest residual of a bag."""
-        _, bounds = self.residual_ms(None)
-        return sketched_error(
-            self.rank,
-            self.bags,
-            bounds,
-            width=self.width,
-            noise_ms=(outcome.added_variance if outcome else 0.0) / self.draw.bag_size,
-            basis="bounds for any residual that the label range allows, and floor.added_variance; "
-            "approximate, since bags differ",
-        )
+        error = super().added_error(outcome and replace(outcome, measured=None))
+        return replace(error, added_basis=f"{error.added_basis}; approximate, since bags differ")
 
     @property
     def basis(self) -> str:
@@ -336,7 +328,7 @@ class SampledWtdFlag(Mechanism):
     def label_model(self, release: Release) -> SketchedLabels:
         return floors.sketched_labels(release)
 
-    def describe(self, document: Document) -> Description:
+    def describe(self, document: Document) -> Facts:
         return describe_floor(document) + describe_draw(document)
 
     # ---- verification

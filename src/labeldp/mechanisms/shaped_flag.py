@@ -45,7 +45,7 @@ from labeldp.mechanisms.base import (
     read_schema,
 )
 from labeldp.mechanisms.checks import check_labels, other_table
-from labeldp.mechanisms.description import Description, Document, describe_person, number
+from labeldp.mechanisms.description import Document, Facts, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL_TAILS, check_noise_scatter, check_repeats
@@ -485,7 +485,7 @@ class ShapedFlag(Mechanism):
             residual=None if root is None else (root, shape["residual_noise_std"]),
         )
 
-    def describe(self, document: Document) -> Description:
+    def describe(self, document: Document) -> Facts:
         claim = self.claim_from_json(document)
         distance = (
             f"{claim.gap - 1:.1%} from the best possible at most"
@@ -495,9 +495,8 @@ class ShapedFlag(Mechanism):
         ridge = f" with a ridge of {claim.ridge:g}" if claim.ridge else ""
         std = f"deviation {number(claim.noise_std)} on each aggregate label"
         shape = f"{claim.kind}{ridge}, {distance}, after {claim.passes} passes"
-        facts = ("noise", f"{claim.noise_law}, {std}"), ("shape of the noise", shape)
-        summary = (f"{claim.kind} shape{ridge}, {claim.noise_law} noise on aggregates",)
-        return Description(facts, summary) + describe_person(document)
+        noise = f"{claim.noise_law}, {std}"
+        return ("noise", noise), ("shape of the noise", shape), *describe_person(document)
 
     # ---- verification
 

@@ -41,12 +41,11 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import residual_floor as floors
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_design, other_table
-from labeldp.mechanisms.description import Description, Document, describe_floor, describe_person
+from labeldp.mechanisms.description import Document, Facts, describe_floor, describe_person
 from labeldp.mechanisms.design_summary import DesignSummary, inflation_for, most_rows
-from labeldp.mechanisms.forecast import fit_excess, mean_excess, sketched_error
+from labeldp.mechanisms.forecast import fit_excess, mean_excess
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest, aggregates_in
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import AddedError, FloorOutcome
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling.streams import Randomness
@@ -94,22 +93,6 @@ class WtdFlagClaim(floors.FloorClaim):
             "plus floor.added_variance",
             **fit_excess(self.rank, self.bags).to_json(),
         }
-
-    def added_error(self, outcome: FloorOutcome | None) -> AddedError:
-        """Return (σ² + s²)·d/(m−d−1) over the rows, with σ² as it was measured (theory §6)."""
-        measured, bounds = self.residual_ms(outcome)
-        residual = "the residual as floor.measured shows it"
-        if measured is None:
-            residual = "bounds for any residual that the label range allows"
-        return sketched_error(
-            self.rank,
-            self.bags,
-            bounds,
-            width=self.width,
-            residual_ms=measured,
-            noise_ms=(outcome.added_variance if outcome else 0.0) / self.rows,
-            basis=f"{residual}, and floor.added_variance",
-        )
 
     @property
     def basis(self) -> str:
@@ -329,7 +312,7 @@ class WtdFlag(Mechanism):
     def label_model(self, release: Release) -> SketchedLabels:
         return floors.sketched_labels(release)
 
-    def describe(self, document: Document) -> Description:
+    def describe(self, document: Document) -> Facts:
         return describe_floor(document) + describe_person(document)
 
     # ---- verification

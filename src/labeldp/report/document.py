@@ -138,7 +138,7 @@ def _published(certificate: dict[str, Any], columns: Sequence[str]) -> list[tupl
             words = left_out_words(labels["rows_left_out"], certificate["rows"])
         facts.append(("rows without a label", words))
     facts.append(("mechanism", certificate["mechanism"]))
-    facts += mechanism_named(certificate["mechanism"]).describe(certificate).facts
+    facts += mechanism_named(certificate["mechanism"]).describe(certificate)
     if "software" in certificate:  # a plan has none of it, and an experiment no date
         software = certificate["software"]
         when = certificate["released_at"] or "as an experiment, without a date"
