@@ -1,4 +1,4 @@
-"""Atomic files and directories, strict JSON, checks of paths and of JSON values.
+"""Atomic files and directories, strict JSON and its schemas, checks of paths.
 
 A file or directory is written under a hidden name beside its target, readable by its owner only,
 and renamed when it is complete. A crash leaves at most the hidden one; the next write of the same
@@ -21,11 +21,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from labeldp.errors import DataError, LabelDPWarning, ReleaseError
+from labeldp.errors import LabelDPWarning, ReleaseError
 
-Check = Callable[[Any], bool]
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
 _LONGEST_NAME = 220
 """Bytes; the hidden name is longer, and most file systems allow 255."""
 _PARTIAL_NAME = re.compile(r"\..+\.partial-(\d+)", re.DOTALL)
@@ -135,57 +137,32 @@ def read_bytes(path: Path, most: float = _SMALL_FILE) -> bytes:
         raise ReleaseError(f"{path} cannot be read: {problem.strerror}; check the path") from None
 
 
-def is_text(value: Any) -> bool:
-    """Tell whether a JSON value is text; the functions below check other types."""
-    return isinstance(value, str)
+def schema_errors(schema: dict[str, Any], document: Any) -> Iterator[ValidationError]:
+    """Yield where a document breaks a JSON schema.
 
+    Three rules are stricter than JSON Schema: a number is a finite double, 60.0 is not an integer,
+    and a pattern must match the whole text.
+    """
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
 
-def is_flag(value: Any) -> bool:
-    """True or false."""
-    return isinstance(value, bool)
+    def whole_match(_: Any, pattern: str, value: Any, __: Any) -> Iterator[ValidationError]:
+        # `re.search` with $ would allow a line end after the text
+        if isinstance(value, str) and not re.fullmatch(pattern, value):
+            yield ValidationError(f"{value!r} does not match {pattern!r}")
 
+    def is_integer(_: Any, value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
 
-def is_number(value: Any) -> bool:
-    """A number that is a finite double."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(value) <= sys.float_info.max
+    def is_number(_: Any, value: Any) -> bool:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and abs(value) <= sys.float_info.max
 
-
-def is_positive(value: Any) -> bool:
-    """A finite number above zero."""
-    return is_number(value) and value > 0
-
-
-def is_whole(value: Any) -> bool:
-    """A whole number that is a double as well."""
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
-
-
-def is_count(value: Any) -> bool:
-    """A whole number, zero or more."""
-    return is_whole(value) and value >= 0
-
-
-def list_of(check: Check) -> Check:
-    """A list of what passes `check`."""
-    return lambda value: isinstance(value, list) and all(check(item) for item in value)
-
-
-def optional(check: Check) -> Check:
-    """Null, or what passes `check`."""
-    return lambda value: value is None or check(value)
-
-
-def check_fields(
-    entry: Any, checks: dict[str, Check], what: str, optional: dict[str, Check] | None = None
-) -> None:
-    """Refuse what was read from JSON if a field is missing, unknown or malformed."""
-    every = checks | (optional or {})
-    if not isinstance(entry, dict) or not set(checks) <= set(entry) <= set(every):
-        raise DataError(f"{what} has missing or unknown fields; restore the original file")
-    for name, check in every.items():
-        if name in entry and not check(entry[name]):
-            raise DataError(f"{what} has a malformed {name!r}; restore the original file")
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"integer": is_integer, "number": is_number}
+    )
+    strict = extend(Draft202012Validator, {"pattern": whole_match}, type_checker=types)
+    yield from strict(schema).iter_errors(document)
 
 
 @contextmanager

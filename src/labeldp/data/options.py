@@ -172,19 +172,3 @@ class TextOptions:
         """Return what `na` says of every column."""
         starts = tuple(f"{column}=" for column in columns)
         return [word for word in self.na or () if not word.startswith(starts)]
-
-
-def is_column_formats(value: Any) -> bool:
-    """Whether a value that was read from JSON is `column_formats`, of any version."""
-    kinds: dict[str, Any] = {
-        **dict.fromkeys(("decimal", "unit", "dress", "negative"), str),
-        "date_format": str | None,
-        "na": list,
-    }
-    return isinstance(value, dict) and all(
-        isinstance(form, dict)
-        and all(isinstance(item, kinds.get(key, ())) for key, item in form.items())
-        and form.get("decimal", ".") in (".", ",")
-        and all(isinstance(word, str) for word in form.get("na", ()))
-        for form in value.values()
-    )

@@ -30,7 +30,6 @@ from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.columns import NULL_WORDS, is_moment
 from labeldp.errors import DataError
 from labeldp.features.columns import DesignColumn
-from labeldp.io_util import Check, check_fields, is_flag, is_text, list_of
 from labeldp.kernels import Codes
 
 LevelCounts = Counter[str | None]
@@ -232,27 +231,17 @@ class CategoricalColumn:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; `rest` and `nearest` only where there is one."""
         entry = asdict(self) | {"levels": list(self.levels)}
-        return {name: value for name, value in entry.items() if name in _FIELDS or value}
+        return {n: value for n, value in entry.items() if n not in ("rest", "nearest") or value}
 
     @classmethod
     def from_json(cls, entry: Any) -> CategoricalColumn:
-        """Read what `to_json` wrote, strictly."""
-        what = "features: a categorical column"
-        check_fields(entry, _FIELDS, what, {"rest": is_text, "nearest": is_flag})
+        """Read what `to_json` wrote; the feature map has checked types."""
         levels = entry["levels"]
         is_scale = bool(levels) and None not in map(_whole_number, levels)
-        if entry.get("rest") not in (*levels, None) or (entry.get("nearest") and not is_scale):
-            raise DataError(f"{what} has a malformed 'rest' or 'nearest'; restore the file")
+        sound = levels == sorted(set(levels)) and entry.get("rest") in (*levels, None)
+        if not sound or (entry.get("nearest") and not is_scale):
+            raise DataError("features has malformed levels; restore the original file")
         return cls(**{**entry, "levels": tuple(levels)})
-
-
-_FIELDS: dict[str, Check] = {
-    "name": is_text,
-    "levels": lambda value: list_of(is_text)(value) and value == sorted(set(value)),
-    "missing": lambda value: value in ("own", "other", "none"),
-    "other": is_flag,
-}
-"""Fields that every file has."""
 
 
 def merge_levels(

@@ -18,20 +18,11 @@ from numpy.typing import NDArray
 
 from labeldp.data.columns import column_floats
 from labeldp.errors import DataError
-from labeldp.io_util import (
-    Check,
-    check_fields,
-    is_count,
-    is_flag,
-    is_number,
-    is_positive,
-    is_text,
-    is_whole,
-)
 
 LARGEST_CODE = 2**19  # codes of a fitted column span at most so many
 _EXACT = 2**52  # codes before centring stay below, so that float64 holds every one of them
 _LARGEST_NUMBER = 1e290
+_LATER = ("winsorised", "log")  # fields that files written before do not have
 _LOG2_HIGH, _LOG2_LOW = 0.6931471805599453, 2.3190468138462996e-17
 """log 2 = _LOG2_HIGH + _LOG2_LOW, to 106 bits."""
 _LOG_TERMS = 23  # odd powers of s up to this one: the next is below 2**-64 where |s| ≤ 0.1716
@@ -157,12 +148,11 @@ class NumericColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; flags that are not set are left out."""
-        return {n: value for n, value in asdict(self).items() if n not in _NUMERIC_LATER or value}
+        return {n: value for n, value in asdict(self).items() if n not in _LATER or value}
 
     @classmethod
     def from_json(cls, entry: Any) -> NumericColumn:
-        """Read what `to_json` wrote, strictly."""
-        check_fields(entry, _NUMERIC, "features: a numeric column", _NUMERIC_LATER)
+        """Read what `to_json` wrote; the feature map has checked it."""
         numbers = {name: float(entry[name]) for name in ("scale", "low", "high")}
         return cls(**{**entry, **numbers})
 
@@ -197,18 +187,3 @@ def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
         series = (series + 1.0 / odd) * square
     log = power * _LOG2_HIGH + (2.0 * s + (2.0 * s * series + power * _LOG2_LOW))
     return np.copysign(log, values)
-
-
-_NUMERIC: dict[str, Check] = {
-    "name": is_text,
-    "exponent": lambda value: is_whole(value) and abs(value) <= 1000,
-    "centre": is_whole,
-    "fill": is_whole,
-    "scale": is_positive,
-    "low": is_number,
-    "high": is_number,
-    "missing": is_count,
-    "indicator": is_flag,
-}
-_NUMERIC_LATER: dict[str, Check] = {"winsorised": is_flag, "log": is_flag}
-"""Fields that files written before do not have."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,15 +22,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
-from labeldp.data.columns import MOST_COLUMNS, NULL_WORDS, column_floats
-from labeldp.data.options import TextOptions, is_column_formats
+from labeldp.data.columns import NULL_WORDS, column_floats
+from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis, Term, basis_from_json, basis_to_json
 from labeldp.features.categories import CategoricalColumn, codes_of, names_of
 from labeldp.features.columns import DesignColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
-from labeldp.io_util import Check, check_fields, is_count, is_flag, is_text, list_of, optional
+from labeldp.io_util import read_json, schema_errors
 
 Unknown = Literal["base", "error"]
 """An unknown level counts as the one without a column of its own, or is refused."""
@@ -305,7 +306,12 @@ class FeatureMap:
         """Read what `to_json` wrote; a DataError if it is something else."""
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise DataError(f"features: not a {_FORMAT} document; restore the original file")
-        check_fields(document, _DOCUMENT, "features", _DOCUMENT_LATER)
+        schema = read_json(Path(__file__).with_name("features.schema.json"))
+        error = next(schema_errors(schema, document), None)
+        if error is not None:
+            place = [f"a malformed {name!r}" for name in list(error.absolute_path)[:1]]
+            what = place[0] if place else "missing or unknown fields"
+            raise DataError(f"features has {what}; restore the original file")
         kept = document["kept"]
         if kept is not None and kept != sorted(set(kept)):
             raise DataError("features: kept must be increasing; restore the original file")
@@ -325,26 +331,6 @@ class FeatureMap:
                 "features: the basis is of other columns; restore the original file"
             ) from None
         return features if kept is None else features.keep(kept)
-
-
-_DOCUMENT: dict[str, Check] = {
-    "format": is_text,
-    "rows": is_count,
-    "intercept": is_flag,
-    "numeric": list_of(lambda item: isinstance(item, dict)),
-    "categorical": list_of(lambda item: isinstance(item, dict)),
-    # Names in them are any text, so notes prove nothing; but there is no room for many labels.
-    "notes": lambda value: (
-        list_of(lambda note: is_text(note) and len(note) <= LONGEST_NOTE)(value)
-        and len(value) <= 3 * MOST_COLUMNS
-    ),
-    "kept": optional(list_of(is_count)),
-}
-_DOCUMENT_LATER: dict[str, Check] = {
-    "spelt": is_column_formats,
-    "basis": lambda value: isinstance(value, dict),
-}
-"""Fields that files written before do not have."""
 
 
 def raw_schema(features: FeatureMap) -> pa.Schema:

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from labeldp.errors import DataError
 from labeldp.features.categories import CategoricalColumn
 from labeldp.features.columns import DesignColumn, NumericColumn
-from labeldp.io_util import Check, check_fields, is_positive, is_text, is_whole, list_of
 
 Numbers = NDArray[np.float64]
 Columns = Mapping[str, NumericColumn | CategoricalColumn]  # by name
@@ -142,12 +141,11 @@ class RandomFourierFeatures:
 
     @classmethod
     def from_json(cls, document: Any) -> RandomFourierFeatures:
-        check_fields(document, _WAVES, "features: waves")
         inputs = list[Input]()
         for entry in document["inputs"]:
-            check_fields(entry, {"column": is_text}, "features: waves", _BENDS)
             bends, levels = (tuple(entry.get(name, ())) for name in ("bends", "levels"))
-            if len(bends) != len(levels) or len(bends) == 1:
+            increasing = all(each == tuple(sorted(set(each))) for each in (bends, levels))
+            if not increasing or len(bends) != len(levels) or len(bends) == 1:
                 raise DataError("features: waves bend elsewhere; restore the original file")
             inputs.append(Input(entry["column"], bends, levels))
         return cls(document["seed"], document["count"], tuple(inputs), float(document["turns"]))
@@ -177,21 +175,3 @@ def normals_and_phases(seed: str, count: int, each: int) -> Iterator[tuple[list[
         part = data[start : start + length]
         summed = np.frombuffer(part[:-8], "<u2").reshape(each, _SUMMED).sum(axis=1, dtype=np.int64)
         yield (summed - _SUMMED * (2**16 - 1) // 2).tolist(), int.from_bytes(part[-8:], "little")
-
-
-def is_increasing(value: Any) -> bool:
-    """Return whether a JSON value is a list of increasing whole numbers, one at least."""
-    return list_of(is_whole)(value) and value == sorted(set(value)) and bool(value)
-
-
-_BENDS: dict[str, Check] = {
-    "bends": lambda value: is_increasing(value) and max(map(abs, value)) <= 2**20,
-    "levels": lambda value: is_increasing(value) and value[0] >= 0 and value[-1] <= LEVELS,
-}
-_WAVES: dict[str, Check] = {
-    "seed": is_text,
-    "count": lambda value: is_whole(value) and 1 <= value <= 4096,
-    "inputs": lambda value: isinstance(value, list) and bool(value),
-    "turns": lambda value: is_positive(value) and 1e-9 < value < 1e9,
-    "span": lambda value: value == SPAN,
-}
