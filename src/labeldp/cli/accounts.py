@@ -158,16 +158,18 @@ def ledger(
         return
     facts = [("number", document["ledger"]), ("limit of every table", document["cap"])]
     emit_facts(f"Ledger {file}", facts)
-    spent = {"releases": "releases", "epsilon": "ε spent", "delta": "at δ"}
     if document["tables"]:
         for each in document["tables"]:
             each["limit"], each["delta"] = each["cap"]["epsilon"], each["cap"]["delta"]
             each["unit"] = "a person" if "person" in (each["unit"] or "") else "a row"
-        columns = {"dataset": "table", **spent, "limit": "of", "unit": "labels of"}
+        columns = {
+            "dataset": "table",
+            "releases": "releases",
+            "epsilon": "ε spent",
+            "delta": "at δ",
+        }
+        columns |= {"limit": "of", "unit": "labels of"}
         emit_records("Tables", document["tables"], columns | {"counted_with": "counted with"})
-    if document["persons"]:
-        columns = {"tables": "tables", **spent}
-        emit_records("One person in several tables", document["persons"], columns)
     if document["releases"]:
         columns = {"entry": "entry", "at": "when", "dataset": "table", "mechanism": "mechanism"}
         columns |= {"epsilon": "ε", "delta": "δ", "total_epsilon": "total ε", "run": "run"}

@@ -37,7 +37,7 @@ from labeldp.release.files import Release
 from labeldp.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"
-STEP, WITHIN = 1e-4, 5e-5
+STEP = 1e-4
 MOST_LOSS = 64.0  # the largest privacy loss for other accountants
 _LEAST = 1e-15  # of δ: what is below it is one coarse piece
 _FLAT = 1e-9  # a relative fall of δ over twice the ε: a profile that has come to its end
@@ -194,7 +194,7 @@ def _count_tables(certificates: Sequence[dict[str, Any]]) -> int:
     return len(rows)
 
 
-def loss_distribution(profile: PrivacyProfile, step: float = STEP, within: float = WITHIN) -> Any:
+def loss_distribution(profile: PrivacyProfile, step: float = STEP) -> Any:
     """Return a profile as a `PrivacyLossDistribution` of `dp_accounting`, never below it.
 
     δ(ε) of neighbours, the larger of both directions, is a convex function of e^ε, and so is what
@@ -202,25 +202,37 @@ def loss_distribution(profile: PrivacyProfile, step: float = STEP, within: float
     Certified upper bounds are such points; where rounding bends them the other way, dp_accounting
     takes no probability below zero, which errs on the private side. Both directions have the same
     profile, so the other one follows from δ(−ε) = 1 − e^−ε (1 − δ(ε)). Points are multiples of
-    `step`, closer where the profile bends: ε at any δ above 1e-15 grows by at most `within`.
+    `step`, closer where the profile bends.
     """
     try:
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
     except ImportError:
         raise MissingExtraError("a loss for dp-accounting", "accountants") from None
-    positive(step=step, within=within)
+    positive(step=step)
 
     @cache
     def upper(multiple: int) -> float:
         return profile.delta(multiple * step).upper
 
-    last = _last_multiple(profile, upper, step)
-    multiples = np.array(_multiples(upper, last, step, within))
-    deltas = np.minimum.accumulate([upper(int(multiple)) for multiple in multiples])
-    mirrored = 1.0 - np.exp(-multiples * step) * (1.0 - deltas)
+    multiples, pieces = [0], [(0, _last_multiple(profile, upper, step))]
+    while pieces:
+        low, high = pieces.pop()
+        middle = (low + high) // 2
+        # Halve a piece if its line moves ε by more than half a step in the middle, by the slope of
+        # the profile after it, where it is flatter.
+        rise = math.expm1((middle - low) * step) / math.expm1((high - low) * step)
+        line = upper(low) + (upper(high) - upper(low)) * rise
+        slope = (upper(middle) - upper(high)) / (high - middle)
+        if high - low > 1 and line - upper(middle) > max(_LEAST, _FLAT * line, slope / 2):
+            pieces += [(middle, high), (low, middle)]
+        else:
+            multiples.append(high)
+    points = np.array(multiples)
+    deltas = np.minimum.accumulate([upper(multiple) for multiple in multiples])
+    mirrored = 1.0 - np.exp(-points * step) * (1.0 - deltas)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
         step,
-        np.concatenate([-multiples[:0:-1], multiples]),
+        np.concatenate([-points[:0:-1], points]),
         np.concatenate([mirrored[:0:-1], deltas]),
     )
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
@@ -240,22 +252,3 @@ def _last_multiple(profile: PrivacyProfile, upper: Callable[[int], float], step:
         if upper(multiple) <= _LEAST or far >= upper(multiple) * (1.0 - _FLAT):
             return multiple
     raise InputError(f"δ is {far:.2g} at ε = {MOST_LOSS:g}: nothing that a loss could say")
-
-
-def _multiples(upper: Callable[[int], float], last: int, step: float, within: float) -> list[int]:
-    """Halve pieces while a straight line in e^ε moves ε by more than `within`."""
-    multiples, pieces = [0], [(0, last)]
-    while pieces:
-        low, high = pieces.pop()
-        middle, shift = (low + high) // 2, 0.0
-        if high - low > 1 and upper(low) > _LEAST and upper(low) != upper(high):
-            # How far ε moves at the middle, by the slope after it, where the profile is flatter.
-            here, ahead = math.expm1((middle - low) * step), math.expm1((high - low) * step)
-            line = upper(low) + (upper(high) - upper(low)) * here / ahead
-            slope = (upper(middle) - upper(high)) / ((high - middle) * step)
-            shift = (line - upper(middle)) / slope if slope > 0.0 else math.inf
-        if shift > within:
-            pieces += [(middle, high), (low, middle)]
-        else:
-            multiples.append(high)
-    return multiples

@@ -105,31 +105,24 @@ def _in_order(debits: Iterable[Entry]) -> list[Entry]:
 def _rows_of_a_person(debit: Entry, debits: Sequence[Entry]) -> int:
     """Bound how many rows of a debit's table a person has; 1 if none of `debits` protects persons.
 
-    It is 1 as well where the debit protects persons itself: its claim counts their rows. Ids that
-    an earlier debit made known were counted in all rows of the table. Else a debit of the same
-    table tells: a claim counts the rows of its release, and all rows that it left out may be of one
-    person, unless the ids of all rows were counted. Of a table that shares the name alone nothing
-    is known but its size.
+    It is 1 as well where the debit protects persons itself: its claim counts their rows. Else the
+    ids of an earlier debit tell, or those of debits of the same table: they were counted in all
+    its rows, also in those that a release left out. Where no ids tell, as of a table that shares
+    the name alone, all rows may be of one person.
     """
     document = debit.document
     persons = [each for each in debits if "person" in each.document["claim"]]
     if not persons or debit in persons:
         return 1
-    if most_rows := document.get("table", {}).get("most_rows"):
+    # Entries of the first version have the rows of the release alone.
+    table = document.get("table", document["claim"])
+    if most_rows := table.get("most_rows"):
         return int(most_rows)
-    same = [each for each in debits if _is_same_table(debit, each)]
-    rows, sizes = max(map(_table_rows, same)), [1]
-    for other in persons:
-        claim, ids = other.document["claim"], other.document.get("persons") or {}
-        left_out = rows - claim["rows"]
-        of_release = ids.get("most_rows") or claim["person"]["rows"] + left_out
-        sizes.append(of_release if other in same else _table_rows(debit))
-    return max(sizes)
-
-
-def _table_rows(debit: Entry) -> int:
-    """Return the rows of the table; of entries of the first version those of the release."""
-    return int(debit.document.get("table", debit.document["claim"])["rows"])
+    known = [
+        _is_same_table(debit, each) and (each.document.get("persons") or {}).get("most_rows")
+        for each in persons
+    ]
+    return max(int(most or table["rows"]) for most in known)
 
 
 def _is_same_table(one: Entry, other: Entry) -> bool:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from labeldp.errors import InputError, LabelDPError, LedgerError, to_float, to_path
 from labeldp.ledger import chain
 from labeldp.ledger.chain import Entry
-from labeldp.ledger.compose import ONE_ROW
 from labeldp.ledger.fingerprint import fingerprint, person_digest_v1
 from labeldp.ledger.history import Account, Cap, History
 
@@ -123,37 +122,26 @@ class Ledger:
         names = dict.fromkeys(each.dataset for each in history.entries if each.dataset is not None)
         if dataset is not None and dataset not in names:
             raise LedgerError(f"the ledger {self.path} has no table {dataset!r}; check the name")
-        tables, debits = [], dict[int, Entry]()
-        persons: dict[tuple[int, ...], dict[str, Any]] = {}
-        for name in names if dataset is None else [dataset]:
-            account = history.account(name)
-            total, numbers = account.total, [debit.number for debit in account.debits]
-            debits |= dict(zip(numbers, account.debits, strict=True))
-            tables.append(
-                {
-                    "dataset": name,
-                    "releases": sum(debit.dataset == name for debit in account.debits),
-                    "epsilon": account.spent,
-                    "cap": vars(account.cap),
-                    "unit": None if total is None else total.unit,
-                    "counted_with": [other for other in account.caps if other != name],
-                }
-            )
-            if len(account.caps) > 1 and total is not None and total.unit != ONE_ROW:
-                delta = min(cap.delta for cap in account.caps.values())
-                persons[tuple(numbers)] = {
-                    "tables": sorted(account.caps),
-                    "releases": len(numbers),
-                    "epsilon": total.epsilon(delta),
-                    "delta": delta,
-                }
+        accounts = {
+            name: history.account(name) for name in (names if dataset is None else [dataset])
+        }
+        counted = {each.number: each for account in accounts.values() for each in account.debits}
         # The run of a debit without an end was killed, or goes on.
         ends = {each.document.get("debit"): each.kind for each in reversed(history.entries)}
         return {
             "ledger": first["ledger"],
             "cap": {"epsilon": first["epsilon"], "delta": first["delta"]},
-            "tables": tables,
-            "persons": list(persons.values()),
+            "tables": [
+                {
+                    "dataset": name,
+                    "releases": sum(debit.dataset == name for debit in account.debits),
+                    "epsilon": account.spent,
+                    "cap": vars(account.cap),
+                    "unit": None if account.total is None else account.total.unit,
+                    "counted_with": [other for other in account.caps if other != name],
+                }
+                for name, account in accounts.items()
+            ],
             "releases": [
                 {
                     "entry": number,
@@ -165,7 +153,7 @@ class Ledger:
                     "total_delta": debit.document["delta"],
                     "run": ends.get(number, "not finished"),
                 }
-                for number, debit in sorted(debits.items())
+                for number, debit in sorted(counted.items())
             ],
         }
 
