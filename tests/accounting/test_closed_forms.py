@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath as mp
 import numpy as np
@@ -349,6 +350,16 @@ def test_as_many_bags_are_drawn_as_pass_one_by_one(rows, size, delta):
         if SubsampledProfile(law, inclusion_probability(rows, bags, size)).delta(0.1).upper <= delta
     ]
     assert most_bags(law, rows, size, 0.1, delta) == max(passing, default=0)
+
+
+def test_where_rounding_decides_there_is_one_bag_less():
+    """½·2/8 = ⅛ exactly, but both the chance and δ are rounded up."""
+    half = Bounds(0.5, 0.5, 0.5)
+    law = SimpleNamespace(delta=lambda _epsilon: half)
+    assert half.times(inclusion_probability(8, 2, 1)).upper > 0.125
+    assert most_bags(law, 8, 1, 1.0, 0.125) == 1
+    above = SimpleNamespace(delta=lambda _epsilon: Bounds(0.4, 0.4, 0.5))
+    assert most_bags(above, 1000, 1, 1.0, 0.3) == 599, "the upper bound counts"
 
 
 # --- floors --------------------------------------------------------------------------------------

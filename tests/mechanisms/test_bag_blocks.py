@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from labeldp import DataError, LocalEngine, scan
 from labeldp.data import readers
 from labeldp.data.source import Source
 from labeldp.exact import stacked
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.stacked import BagFits
 from labeldp.features.fit import fit_features
@@ -219,3 +222,56 @@ def test_a_seed_means_the_bags_it_always_meant() -> None:
             below = (drawn[: 2 * count + 64] % np.uint64(population)).astype(np.int64)
             expected = below[np.sort(np.unique(below, return_index=True)[1])][:count]
         assert np.array_equal(mine, expected)
+
+
+# --- what is said of bags, and the law of their labels ---------------------------------------
+
+
+def test_what_holds_of_every_bag_is_the_worst_of_all_blocks() -> None:
+    bounds = run.BagBounds()
+    for rank, leverage, error in ((3, 0.1, 2e-5), (4, 0.4, 1e-5), (2, 0.2, 3e-6)):
+        block: Any = SimpleNamespace(
+            rank=np.array([1, rank]),
+            leverages=lambda leverage=leverage: np.array([leverage, 0.05]),
+            error_bound=np.array([1e-7, error]),
+        )
+        bounds.add(block)
+    assert bounds == run.BagBounds(4, 0.4, 2e-5)
+
+
+def bags_of_fits(low: Any, high: Any) -> Any:
+    """Bags of which nothing is known but bounds of σ, in label codes of ¼."""
+    bags: Any = object.__new__(run.LabelledBags)
+    ends = np.array(low, dtype=float), np.array(high, dtype=float)
+    zeros = np.zeros((len(ends[0]), 1))
+    bags._fits = [BagFits(zeros, zeros, *ends)]
+    bags._labels = LabelGrid(0.0, 1.0, -2, 0)
+    bags._features = SimpleNamespace(intercept=False)
+    bags._rows = SimpleNamespace(blocks=lambda: [(slice(0, len(zeros)), None)], bag=lambda _: None)
+    return bags
+
+
+@pytest.mark.parametrize("added", [0.0, 0.37, 1e6])
+def test_deviations_of_bags_are_enclosed(added: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """√(σ² + added) against fractions; both bounds are as near as doubles are."""
+    seen: list[Any] = []
+
+    def publish(mean: Any, _error: Any, scale: Any, *_rest: Any) -> Any:
+        seen.append(scale)
+        return mean
+
+    monkeypatch.setattr(run.rounded_noise, "sample_rounded", publish)
+    monkeypatch.setattr(run, "stacked_design", lambda *_: np.zeros((300, 2, 1)))
+    roots = np.random.default_rng(1).uniform(1.0, 1000.0, 300)
+    list(bags_of_fits(roots, roots).draw(added / 16, -10, Randomness.experiment(0)))
+    for root, down, up in zip(roots.tolist(), *(end.tolist() for end in seen[0]), strict=True):
+        square = Fraction(root) ** 2 + Fraction(added)
+        assert Fraction(down) ** 2 <= square <= Fraction(up) ** 2
+        assert Fraction(up) ** 2 < Fraction(down) ** 2 * (1 + Fraction(4, 2**49))
+
+
+def test_a_bag_whose_residual_may_be_the_smallest_is_settled() -> None:
+    """Of σ in [1, 8], [2, 3] and [9, 10] the first may be the smallest, although its end is not."""
+    bags = bags_of_fits([1, 2, 9], [8, 3, 10])
+    bags._residual = lambda bag: (None, SimpleNamespace(bag=int(bag), square_high=Fraction(9)))
+    assert [residual.bag for residual in bags.smallest_residuals()] == [1, 0]
