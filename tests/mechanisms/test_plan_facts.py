@@ -97,7 +97,7 @@ def test_a_declared_floor_holds_only_if_every_residual_reaches_it(
         residual_floor.establish_floor(declared(floor), residuals, labels, randomness)
 
 
-# --- Theorem 2: the largest norm of a row ---------------------------------------------------
+# --- the largest norm of a row --------------------------------------------------------------
 
 
 def dense_rows(data: dict[str, list[Any]], min_count: int) -> np.ndarray:

@@ -97,7 +97,6 @@ def certificate_schema(name: str) -> Document:
     schema, mechanism = read_schema("certificate"), mechanism_named(name)
     properties = schema["properties"] | mechanism.sections
     properties["mechanism"]["enum"] = [name]
-    properties["accountant"]["properties"]["name"]["enum"] = list(mechanism.accountants)
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}  # of a table, if there is one
     tables = dict.fromkeys(mechanism.table_names, digest)
     properties["digests"]["properties"] = tables | properties["digests"]["properties"]

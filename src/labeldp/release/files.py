@@ -31,7 +31,12 @@ from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.io_util import check_regular_file, json_digest, path_problem, read_json, schema_errors
-from labeldp.mechanisms.registry import certificate_schema, mechanism_named, mechanism_names
+from labeldp.mechanisms.registry import (
+    certificate_schema,
+    check_accountant,
+    mechanism_named,
+    mechanism_names,
+)
 from labeldp.release.certificate import read_about, seal
 from labeldp.release.label_model import LabelModel, SketchedLabels
 from labeldp.release.pending import (
@@ -485,7 +490,7 @@ def _has_text(path: Path, text: str) -> bool:
 def schema_problems(certificate: Any) -> list[str]:
     """Return where a certificate breaks its JSON schema.
 
-    Statements of the curator and the time of release are checked by code.
+    The accountant, statements of the curator and the time of release are checked by code.
     """
     if (name := certificate.get("mechanism")) not in mechanism_names():
         return [f"certificate.mechanism is not one of {', '.join(mechanism_names())}"]
@@ -497,6 +502,7 @@ def schema_problems(certificate: Any) -> list[str]:
         return problems
     about, released_at = certificate["about"], certificate["released_at"]
     try:
+        check_accountant(mechanism_named(name), certificate["accountant"]["name"])
         if about is not None:
             said = {name: text for name, text in about.items() if name != "missing" and text}
             if read_about(said) != about:
