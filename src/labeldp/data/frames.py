@@ -96,16 +96,15 @@ def with_label_texts(frame: Any, label: str | None) -> Any:
     if not is_frame or list(frame.columns).count(label) != 1:
         return frame
     column = frame[label]
+    kind = column.dtype
     if package == "pandas":
-        kind = getattr(column.dtype, "categories", column).dtype
-        if str(kind) != "object":
-            return frame
-        return frame.assign(**{str(label): label_texts(column.tolist()).to_numpy(False)})
-    if str(column.dtype) not in ("Object", "Int128", "UInt128"):
+        kind = getattr(kind, "categories", column).dtype
+    if str(kind) not in ("object", "Object", "Int128", "UInt128"):
         return frame
-    import polars
-
-    return frame.with_columns(polars.Series(label, label_texts(column.to_list())))
+    texts = label_texts(column.to_list())
+    if package == "pandas":
+        return frame.assign(**{str(label): texts.to_numpy(False)})
+    return frame.with_columns(type(column)(label, texts))
 
 
 def _with_plain_texts(frame: Any) -> tuple[Any, tuple[str, ...]]:

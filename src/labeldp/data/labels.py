@@ -33,11 +33,10 @@ from labeldp.errors import DataError
 
 _FAULTS = {
     "text": (
-        "holds text that is not a number (in a text file it may be a delimiter or quote too many "
-        "in a line); correct it, give answers a number each, or name the texts that mean missing "
-        "(`na`)"
+        "holds text that is not a number, or numbers in different units (in a text file it may be "
+        "a delimiter or quote too many in a line); correct it, give answers a number each, or name "
+        "the texts that mean missing (`na`)"
     ),
-    "units": "holds numbers in different units; give them one",
     "infinite": "holds infinities; replace or remove those rows",
     "missing": (
         "has missing values; pass `drop_missing_labels` (the row count then shows how many are "
@@ -96,7 +95,7 @@ class LabelCheck:
         """Refuse the column if any label was not as declared."""
         units = {flag.removeprefix(_UNIT) for flag in self.raised if flag.startswith(_UNIT)}
         if len(units - {""}) > 1 or ("" in units and not all(map(may_lack, units - {""}))):
-            self.raised.add("units")
+            self.raised.add("text")
         for flag, fault in _FAULTS.items():
             if flag in self.raised:
                 fault = fault.format(low=self.low, high=self.high)

@@ -236,24 +236,20 @@ def scan(
     person
         the column of ids, integers or text, that says whose a row is: a guarantee then covers all
         rows of a person together. No feature, and never published.
-    features
-        the columns to use, in this order; by default all but the label, a stored pandas index,
-        unnamed columns and those that turn out to be ids.
+    features, drop
+        the columns to use, in this order, or to leave out; by default all are used but the label,
+        a stored pandas index, unnamed columns and those that turn out to be ids.
     categorical, numeric
         columns whose values are names, or quantities, whatever their type.
-    drop
-        columns to leave out.
     clip
         move labels outside the range to its nearest end instead of refusing them.
     drop_missing_labels
         leave out rows without a label, or with a word for one, instead of refusing them; which
         labels are missing becomes public through the rows that remain.
     batch_rows
-        rows per batch, by default a number that suits the table; changes memory and speed, never a
-        result.
+        rows per batch; changes memory and speed, never a result.
     delimiter, encoding, decimal
-        of a text file; by default inferred from its header and its features, never from labels, and
-        said in `notes`.
+        of a text file; by default inferred from its header and its features, never from labels.
     skip_lines, skip_footer
         how many lines of a text or Excel file stand above its header and below its last row; by
         default those with at most one filled field.
@@ -261,7 +257,7 @@ def scan(
         texts that mean missing, besides the usual ones ("NA", "null", …), in every column or, as in
         "age=999", in one; an empty list: only empty cells.
     date_format
-        the format of dates (as strptime has it) where it is none that is inferred, as %Y%m%d.
+        the format of dates, as strptime has it, where it is none that is inferred, as %Y%m%d.
     column_formats
         how columns were read when features were fitted (`FeatureMap.column_formats`).
 
@@ -269,14 +265,12 @@ def scan(
     -------
     Source
         What `plan` and learners read. Of typed tables nothing but headers was read, of text all
-        features, once.
+        features, once; `notes` say what was inferred.
 
     Raises
     ------
-    DataError
-        the file, a column or a row is not what was said.
     InputError
-        an argument is wrong.
+        an argument is wrong, or (DataError) the table is not what was said.
 
     Examples
     --------
