@@ -19,7 +19,7 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.row_norms import RowNormScan, Weights
-from labeldp.features.column_stats import ColumnStatistics
+from labeldp.features.column_stats import ColumnStatistics, Extremes
 from labeldp.features.encoder import Encoder, Packed, Rows
 from labeldp.features.fit import fit_features
 from labeldp.passes.accumulator import PassRequirements
@@ -255,7 +255,7 @@ def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
 
     for _ in range(30):
         with pytest.raises(InterruptedError):
-            engine.run_pass("half", source, Failing(source.names, "Parquet"))
+            engine.run_pass("half", source, Failing({name: Extremes(name) for name in source.names}))
     features = fit_features(source, run_pass=engine.run_pass)
     assert engine.memory.holds_all(GramAccumulator(features).requirements)
     engine.run_pass("feature sums", source, GramAccumulator(features))
