@@ -314,7 +314,8 @@ def test_what_means_missing_in_one_column(form: str, tmp_path: Path) -> None:
 def test_codes_of_a_column_of_any_kind(
     texts: list[str], code: str, values: list[Any], tmp_path: Path
 ) -> None:
-    assert column(in_csv(texts, tmp_path), na=[f"x={code}"])[1] == values
+    for na in (f"x={code}", code):
+        assert column(in_csv(texts, tmp_path), na=[na])[1] == values
 
 
 def test_further_rows_are_read_as_the_fitted_ones(tmp_path: Path) -> None:

@@ -255,7 +255,9 @@ def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
 
     for _ in range(30):
         with pytest.raises(InterruptedError):
-            engine.run_pass("half", source, Failing({name: Extremes(name) for name in source.names}))
+            engine.run_pass(
+                "half", source, Failing({name: Extremes(name) for name in source.names})
+            )
     features = fit_features(source, run_pass=engine.run_pass)
     assert engine.memory.holds_all(GramAccumulator(features).requirements)
     engine.run_pass("feature sums", source, GramAccumulator(features))

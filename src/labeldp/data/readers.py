@@ -6,6 +6,7 @@ file or frame holds; `parsers` say how text among it becomes values, and `schema
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from labeldp.data.columns import (
     NULL_WORDS,
+    NUMBER,
     check_breadth,
     is_number_type,
     is_text_type,
@@ -165,10 +167,12 @@ class TableReader(ABC):
             check_breadth(len(to_count))
             stored = replace(self, parsers=parsers)
             rows, counts = stored.count_texts(to_count, options.date_format)
+        number_words = any(re.fullmatch(NUMBER, word) for word in self.null_words)
         inferred, decimal, notes = infer_parsers(counts, options, numeric, categorical)
         for name, parser in inferred.items():
             if parser.date_format or not is_number_type(self.stored_schema.field(name).type):
-                direct = parser.direct and options.na is None  # Arrow's reader knows no codes
+                # Arrow's own reader knows no codes of one column, and that 99.0 is 99 neither.
+                direct = parser.direct and not (number_words or options.codes(name))
                 parsers[name] = replace(parser, missing=self.missing(name), direct=direct)
         notes = [*self.notes, *notes]
         return replace(self, parsers=parsers, rows=rows, decimal=decimal, notes=tuple(notes))
