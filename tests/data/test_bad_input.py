@@ -64,7 +64,7 @@ def test_paths_that_mean_no_table(tmp_path: Path) -> None:
 def test_not_what_the_extension_says(ending: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"t.{ending}"
     path.write_bytes(content)
-    refused(f"{path.name} (is not a complete|is empty|is not UTF-8)", lambda: scan(path))
+    refused(f"{path.name} (is not a complete|is empty|is not utf-8)", lambda: scan(path))
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.9, 0.999])

@@ -52,7 +52,7 @@ def test_a_header_does_not_tell_the_encoding_of_what_follows(tmp_path: Path) -> 
     assert source.notes == ("the text is read as cp1252; `encoding` to change",)
     *_, last = source.feature_batches()
     assert last.column(0)[-1].as_py() == "Köln"
-    with pytest.raises(DataError, match=r"not UTF-8.*`encoding`"):
+    with pytest.raises(DataError, match=r"not utf-8.*`encoding`"):
         scan(path, encoding="utf-8")
     path = written(tmp_path / "u.csv", "town,y", "a,1", "b,2 ö", "", encoding="latin-1")
     assert scan(path, label="y").notes == ()

@@ -42,8 +42,7 @@ class _EncodingError(DataError):
     """A feature is not text of the supposed encoding."""
 
     def __init__(self, path: Path, encoding: str) -> None:
-        name = "UTF-8" if encoding == "utf-8" else encoding
-        super().__init__(f"{path} is not {name} text; name its `encoding`, such as cp1252")
+        super().__init__(f"{path} is not {encoding} text; name its `encoding`, such as cp1252")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +130,7 @@ class DelimitedReader(TableReader):
         except _EncodingError:
             if options.encoding is not None or self.encoding == _FALLBACK:
                 raise
-            reader = replace(self, encoding=_FALLBACK)
-            ready = TableReader.prepared(reader, features, numeric, categorical)
+            return replace(self, encoding=_FALLBACK).prepared(features, numeric, categorical)
         if ready.delimiter not in (options.delimiter, DELIMITERS.get(ready.format, ",")):
             sign = {"\t": "tab", " ": "space"}.get(ready.delimiter, ready.delimiter)
             notes.append(f"fields are divided by {sign!r}; `delimiter` to change")
@@ -209,7 +207,7 @@ def _parsing(path: Path, form: str, encoding: str) -> Iterator[None]:
             yield
         except (pa.ArrowInvalid, UnicodeError) as error:
             if isinstance(error, UnicodeError) or "UTF8" in str(error):
-                raise _EncodingError(path, encoding or "UTF-8") from None
+                raise _EncodingError(path, encoding or "utf-8") from None
             raise DataError(
                 f"{path} cannot be parsed as {form}; check quoting and delimiter"
             ) from None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp.data.dates import is_date_format
-from labeldp.errors import DataError, InputError, UnknownColumnError, to_int, to_str
+from labeldp.errors import DataError, InputError, UnknownColumnError, one_of, to_int, to_str
 
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 """Names of a stored pandas index and of columns without a name."""
@@ -124,7 +124,7 @@ class TextOptions:
     """`FeatureMap.column_formats`: how columns were read when features were fitted; None before."""
 
     def __post_init__(self) -> None:
-        for name in ("delimiter", "encoding", "decimal", "date_format"):
+        for name in ("delimiter", "encoding", "date_format"):
             if getattr(self, name) is not None:
                 to_str(name, getattr(self, name))
         sign = self.delimiter
@@ -134,8 +134,7 @@ class TextOptions:
             lines = getattr(self, name)
             if lines is not None and not 0 <= to_int(name, lines) <= _MOST_LINES:
                 raise InputError(f"`{name}` must be 0 to {_MOST_LINES} lines, not {lines}")
-        if self.decimal not in (None, ".", ","):
-            raise InputError(f"`decimal` must be '.' or ',', not {self.decimal!r}")
+        one_of("decimal", self.decimal, (None, ".", ","))
         if self.date_format is not None and not is_date_format(self.date_format):
             raise InputError(
                 f"`date_format` {self.date_format!r} is none; write it like %d.%m.%Y or %Y%m%d"

@@ -134,15 +134,16 @@ class TextCounts:
             counted = texts.value_counts()
             texts, counts = counted.field(0), counted.field(1)
 
+        def total(which: pa.Array) -> int:
+            return pc.sum(counts.filter(which)).as_py() or 0
+
         def take(pattern: str) -> int:
             """Set texts with a pattern aside; return how many they are."""
             nonlocal texts, counts
-            others = pc.invert(pc.match_substring_regex(texts, pattern))
-            before, texts, counts = pc.sum(counts), texts.filter(others), counts.filter(others)
-            return (before.as_py() or 0) - (pc.sum(counts).as_py() or 0)
-
-        def total(which: pa.Array) -> int:
-            return pc.sum(counts.filter(which)).as_py() or 0
+            fits = pc.match_substring_regex(texts, pattern)
+            number, others = total(fits), pc.invert(fits)
+            texts, counts = texts.filter(others), counts.filter(others)
+            return number
 
         kinds = self.kinds
         kinds["values"] += pc.sum(counts).as_py() or 0
