@@ -260,6 +260,15 @@ def test_steps_share_epsilon_and_multiply():
     )
 
 
+def test_steps_are_certified_where_the_group_is():
+    bounds = {True: Bounds(0.0, 0.01, 0.02), False: Bounds(0.0, 0.01, 0.01)}
+    law = SimpleNamespace(delta=lambda _epsilon, certified: bounds[certified])
+    law.step = lambda _size: law
+    for certified, single in bounds.items():
+        found = GroupPrivacy(law, 2).delta(1.0, certified=certified)
+        assert found.upper == group_delta(0.5, single.upper, 2)
+
+
 def test_steps_wear_off_a_promise():
     """Two steps through tables whose residual norm may be Δ smaller, and none through nothing."""
     law = Theorem1(10**6, (0.0, 1.0), 0.5)

@@ -221,3 +221,13 @@ def test_the_worst_neighbour_attains_the_claim():
     assert error < 0.05 * mean
     larger = replace(facts, label_range=(0.0, 1.1 * width))
     assert mean + error < delta_of(larger, sigma**2, epsilon, chance=chance).lower
+
+
+def test_a_measurement_that_fails_costs_groups_as_much_as_one_label():
+    facts = DatasetBounds(400, (0.0, 1.0), features=3, max_leverage=0.05)
+    law = SketchProfile(facts, 1, 400.0, mu=0.05, slack=1e-3, disjoint=True)
+    sure = replace(law, slack=0.0)
+    for size in (1, 2, 5):
+        with_slack, without = (each.group(size).delta(1.0) for each in (law, sure))
+        assert with_slack.upper >= without.upper + 1e-3
+        assert with_slack.upper == pytest.approx(without.upper + 1e-3, rel=1e-9)

@@ -87,6 +87,16 @@ def test_there_is_no_room_for_more(more: bytes, file: Path) -> None:
         assert is_told(file, honest), place
 
 
+def test_nothing_stands_between_two_footers(file: Path) -> None:
+    """Readers begin at the last footer, which is that of the table before what it hides."""
+    content = file.read_bytes()
+    footer = content[-8 - int.from_bytes(content[-8:-4], "little") :]
+    file.write_bytes(content + b"labels" + footer)
+    assert pq.read_table(file)["x"].to_pylist() == [1.0, 2.0, 3.0, 2.0, 3.0]
+    with pytest.raises(ReleaseError, match="other bytes than its table is written in"):
+        check_form(file, TEXT)
+
+
 def test_a_gap_that_the_footer_allows_for_is_noticed(file: Path) -> None:
     """The columns of the second group stand where it says, ten bytes behind those of the first."""
     content = file.read_bytes()
