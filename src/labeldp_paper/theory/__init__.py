@@ -9,6 +9,6 @@
     earlier   how many bags Theorem 1 and an earlier bound allow on the same release
 
 Nothing here is needed for a release: exact laws (`labeldp.accounting`) and forecasts
-(`labeldp.mechanisms`) are. These are for comparison. Every probability is kept as a
+(`labeldp.mechanisms`) are. These are for comparison. Every probability but δ is kept as a
 logarithm; a bound that is not below 1 is called vacuous.
 """
