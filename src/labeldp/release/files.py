@@ -15,9 +15,10 @@ not its claim is true:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,11 @@ class Release(ReprMixin):
         where = str(self.table.path.parent) if stored else "memory; save it, it has been paid for"
         facts += [("design columns", f"{len(self.features.names):,}"), ("kept in", where)]
         return "Release", facts
+
+    @property
+    def tables(self) -> dict[str, pa.Table | StoredTable]:
+        """Return all public tables by their names in the certificate's `digests`."""
+        return {"aggregates": self.table, **self.files}
 
     @property
     def bag_table(self) -> pa.Table | None:
@@ -369,33 +375,18 @@ def one_line(problem: str) -> str:
 def form_problems(folder: Path, release: Release) -> list[str]:
     """Return why these files do not have the form of a release, whatever their contents.
 
-    Each group of checks relies on those before it, so the first group with problems ends it.
+    Of a sound certificate that is one problem at most: each check relies on those before it.
     """
-    return (
-        schema_problems(release.certificate)
-        or list(_column_problems(folder, release))
-        or list(_layout_problems(folder, release))
-    )
+    problems = schema_problems(release.certificate)
+    try:
+        return problems or list(islice(_file_problems(folder, release), 1))
+    except ValueError as problem:  # a file is refused, or a name has half a character
+        return [str(problem)]
 
 
-def content_problems(folder: Path, release: Release) -> list[str]:
-    """Return where contents of files that have the form of a release contradict each other."""
-    certificate = release.certificate
-    problems = list(_digest_problems(folder, release))
-    envelope = Envelope.of(folder)
-    if envelope is not None and envelope.payload != statement(folder, certificate):
-        problems.append(
-            f"{SIGNATURES} was signed over other files: some were altered, added or removed since"
-        )
-    # The description is compared last: it also differs if one of the other files does.
-    if not problems and not _has_text(folder / CROISSANT, croissant_text(folder, certificate)):
-        problems = [f"{CROISSANT} does not describe these files as labeldp does"]
-    return problems
-
-
-def _column_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check that the files are those of the mechanism, and that all tables have their columns."""
-    certificate, features = release.certificate, release.features.columns
+def _file_problems(folder: Path, release: Release) -> Iterator[str]:
+    """Check names of files and columns, numbers of rows, and how files were written."""
+    certificate, features = release.certificate, release.features
     mechanism = mechanism_named(certificate["mechanism"])
     names = ("aggregates", *mechanism.table_names)
     known = {CERTIFICATE, FEATURES, CROISSANT, SIGNATURES, *map(file_name, names)}
@@ -403,37 +394,25 @@ def _column_problems(folder: Path, release: Release) -> Iterator[str]:
     if others:
         named = ", ".join(sorted(others)[:_MOST_NAMED])
         yield f"{named} is not part of the release: the certificate says nothing of it"
-    yield from _refusal(check_regular_file, folder / CROISSANT)
-    tables = {"aggregates": release.table, **release.files}
+    check_regular_file(folder / CROISSANT)
     for name in names:
-        if name not in tables:
+        if name not in release.tables:
             yield f"{file_name(name)} is missing: the certificate says nothing of it"
-            continue
-        try:
-            expected = mechanism.table_schemas(release)[name]
-        except ValueError as problem:  # half a character in a name
-            yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
-            continue
-        if not tables[name].schema.equals(expected):
+        schema = mechanism.table_schemas(release)[name]
+        if not release.tables[name].schema.equals(schema):
             columns = ", ".join(
                 f"{each.name} ({each.type}{'' if each.nullable else ', never missing'})"
-                for each in expected
+                for each in schema
             )
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
-    label, person = certificate["labels"]["column"], certificate.get("person")
-    if label in features:
+    labels, person = certificate["labels"], certificate.get("person")
+    if (label := labels["column"]) in features.columns:
         yield f"certificate: the label column {label!r} is a feature in {FEATURES}"
-    if person is not None and person["column"] in (*features, label):
+    if person is not None and person["column"] in (*features.columns, label):
         yield (
             f"certificate: person.column {person['column']!r} is the label or a feature in "
             f"{FEATURES}; person ids are neither"
         )
-
-
-def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check numbers of rows and columns, and how files were written."""
-    certificate, features = release.certificate, release.features
-    labels = certificate["labels"]
     if labels["missing"] == "refused" and {"na", "rows_left_out"} & labels.keys():
         yield "certificate.labels: no row was left out, yet it says which ones"
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
@@ -445,40 +424,40 @@ def _layout_problems(folder: Path, release: Release) -> Iterator[str]:
         yield f"{FEATURES} was fitted on {features.rows} rows, not {certificate['rows']}"
     if features.intercept and any(column.fill for column in features.numeric):
         yield f"{FEATURES} has numbers that are centred, and counts missing ones apart"
-    text = certificate_text(certificate)
-    for name in ("aggregates", *release.files):
-        yield from _refusal(check_form, folder / file_name(name), text)
-    yield from _refusal(Envelope.of, folder)
+    for name in names:
+        check_form(folder / file_name(name), certificate_text(certificate))
+    Envelope.of(folder)
 
 
-def _refusal(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
-    """Yield why a check refuses a file, if it does."""
-    try:
-        check(*arguments)
-    except ReleaseError as problem:
-        yield str(problem)
-
-
-def _digest_problems(folder: Path, release: Release) -> Iterator[str]:
-    """Check the seal, the digests of features and tables, and the texts of JSON files."""
-    digests = release.certificate["digests"]
-    if seal(release.certificate)["seal"] != release.certificate["seal"]:
-        yield "certificate: a field was altered (its seal does not match)"
+def content_problems(folder: Path, release: Release) -> list[str]:
+    """Return where contents of files that have the form of a release contradict each other."""
+    certificate, digests, problems = release.certificate, release.certificate["digests"], []
+    if seal(certificate)["seal"] != certificate["seal"]:
+        problems.append("certificate: a field was altered (its seal does not match)")
     if json_digest(release.features.to_json()) != digests["features"]:
-        yield f"{FEATURES} was altered (its digest does not match)"
+        problems.append(f"{FEATURES} was altered (its digest does not match)")
     texts = {
-        CERTIFICATE: certificate_text(release.certificate) + "\n",
+        CERTIFICATE: certificate_text(certificate) + "\n",
         FEATURES: features_text(release.features),
     }
     for name, text in texts.items():
         if not _has_text(folder / name, text):
-            yield f"{name} is not as it was written (other spacing or order)"
-    for name, table in {"aggregates": release.table, **release.files}.items():
+            problems.append(f"{name} is not as it was written (other spacing or order)")
+    for name, table in release.tables.items():
         try:
             if table_digest(table) != digests[name]:
-                yield f"{file_name(name)} was altered (its digest does not match)"
+                problems.append(f"{file_name(name)} was altered (its digest does not match)")
         except InputError as problem:
-            yield str(problem)
+            problems.append(str(problem))
+    envelope = Envelope.of(folder)
+    if envelope is not None and envelope.payload != statement(folder, certificate):
+        problems.append(
+            f"{SIGNATURES} was signed over other files: some were altered, added or removed since"
+        )
+    # The description is compared last: it also differs if one of the other files does.
+    if not problems and not _has_text(folder / CROISSANT, croissant_text(folder, certificate)):
+        problems.append(f"{CROISSANT} does not describe these files as labeldp does")
+    return problems
 
 
 def _has_text(path: Path, text: str) -> bool:
