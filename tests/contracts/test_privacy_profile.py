@@ -15,7 +15,6 @@ from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import GroupPrivacy, NonPrivate, PrivacyProfile
 from labeldp.accounting.radial import LaplaceProfile, RadialProfile
 from labeldp.accounting.sketch import (
-    BagOfSizeProfile,
     DatasetBounds,
     SketchProfile,
 )
@@ -42,7 +41,6 @@ LAWS: dict[str, PrivacyProfile] = {
     "sketch, measured floor": SketchProfile(UNKNOWN, 40, 20_000.0, 0.1, 1e-9),
     "bags": BAG,
     "bags over the draw": SubsampledProfile(BAG, inclusion_probability(10**6, 10, 12_000)),
-    "bag of a size": BagOfSizeProfile((0.0, 51.0), 64.22, 9000, 40, 3.0),
     "random weights": WEIGHTS,
     "random weights over the draw": SubsampledProfile(WEIGHTS, 0.05),
     "gaussian over the draw": SubsampledProfile(GaussianProfile(0.4), 0.3),
@@ -141,10 +139,7 @@ LIMITS = [
     (SKETCH, "bags", 1),
     (SKETCH, "floor", -1e-7),
     (BAG, "floor", -1e-7),
-    (BagOfSizeProfile((0.0, 51.0), 64.22), "bag_size", -1),
-    (WEIGHTS, "bag_size", -1),
     (WEIGHTS, "noise_std", -1e-6),
-    (WEIGHTS, "noisy_fraction", -1e-6),
     (GaussianProfile(1.0), "mu", 1e-8),
     (Theorem1(10**9, (0.0, 51.0), 64.22), "bags", 1),
     (Theorem1(10**9, (0.0, 51.0), 64.22, 5), "floor", -1e-6),

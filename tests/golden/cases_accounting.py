@@ -104,7 +104,6 @@ NOISY_LAG: dict[str, Iterable[Question]] = {
     "min_noise_std": [
         (p, *given) for p, given in product(NOISY, (*BUDGETS[::2], (1.0, 1e-6, 0.25)))
     ],
-    "min_noisy_fraction": [(NOISY[-1], *budget) for budget in ((1.0, 1e-3), (3, 1e-8))],
     "min_bag_size": [
         (SCALED, rho, *budget, 8.0, None) for rho, budget in product((1.0, 0.3), BUDGETS[1:])
     ],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -29,7 +30,6 @@ from labeldp.accounting.privacy_profile import (
     group_delta,
 )
 from labeldp.accounting.sketch import (
-    BagOfSizeProfile,
     Measurement,
     SketchProfile,
     added_variance,
@@ -242,6 +242,27 @@ def _one_bag(
     return SketchProfile(_facts(public), 1, floor, *price, disjoint=True)
 
 
+def smallest(
+    law: Callable[[int], PrivacyProfile], budget: tuple[float, float], first: int = 1
+) -> int:
+    """The fewest rows of a private bag: all with more are private as well."""
+    epsilon, delta = budget
+    sizes = range(first, 10**7)
+    return sizes[bisect_left(sizes, True, key=lambda k: law(k).delta(epsilon).upper <= delta)]
+
+
+def _bag_of_size(
+    size: int,
+    labels: tuple[float, float],
+    residual_ms: float,
+    features: int | None,
+    factor: float | None,
+) -> SketchProfile:
+    leverage = None if factor is None or features is None else min(1.0, factor * features / size)
+    facts = DatasetBounds(size, labels, features, leverage)
+    return SketchProfile(facts, 1, residual_ms * size * (1.0 - 1e-15))
+
+
 SAMPLED: Answers = {
     "delta": lambda public, floor, epsilon, price=(0.0, 0.0), group=1, chance=1.0: (
         SubsampledProfile(_one_bag(public, floor, price), chance).group(group).delta(epsilon).upper
@@ -256,8 +277,10 @@ SAMPLED: Answers = {
         SubsampledProfile(_one_bag(public, 1.0, price), chance), "floor", epsilon, delta
     ),
     "min_bag_size": lambda labels, residual_ms, epsilon, delta, features=None, factor=None: (
-        calibrate(
-            BagOfSizeProfile(labels, residual_ms, 1, features, factor), "bag_size", epsilon, delta
+        smallest(
+            lambda size: _bag_of_size(size, labels, residual_ms, features, factor),
+            (epsilon, delta),
+            (features or 0) + 1,
         )
     ),
 }
@@ -285,11 +308,8 @@ NOISY: Answers = {
     "min_noise_std": lambda public, epsilon, delta, chance=1.0: calibrate(
         _drawn(public, chance), "noise_std", epsilon, delta
     ),
-    "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: calibrate(
-        _drawn(public, chance), "noisy_fraction", epsilon, delta
-    ),
-    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, _=None: calibrate(
-        RandomWeightsProfile(1, labels, fraction, std), "bag_size", epsilon, delta
+    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, _=None: smallest(
+        lambda size: RandomWeightsProfile(size, labels, fraction, std), (epsilon, delta)
     ),
     "target_mu": lambda epsilon, delta, chance=1.0: calibrate(
         SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta

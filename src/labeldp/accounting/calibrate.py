@@ -1,9 +1,8 @@
 """Inverse questions about a privacy profile: ε at δ, and the best parameter within (ε, δ).
 
     epsilon_at(profile, delta)                   the smallest ε whose δ is at most `delta`
-    calibrate(profile, name, epsilon, delta)     the largest (or smallest) number of bags, floor,
-                                                 bag size, noise deviation, noisy fraction or μ
-                                                 that is (ε, δ)-DP
+    calibrate(profile, name, epsilon, delta)     the largest number of bags or μ, or the smallest
+                                                 floor or noise deviation, that is (ε, δ)-DP
 
 Both err on the private side: the answer has passed a test with the certified `Bounds.upper`.
 No other module searches for a parameter that a claim rests on, but `subsampling.most_bags`, which
@@ -160,21 +159,17 @@ def _sharp(test: _Test) -> float:
 
 
 def _best_integer(test: _Test) -> float:
-    """Return the value of the best whole number that passes; 0 or inf if none does.
+    """Return the largest whole number that passes; 0 if none does.
 
-    What holds up to some n and not beyond is that n passes, if δ increases, else that it fails.
-    The quick δ refuses nothing that passes: certified, fewer do.
+    δ increases with it, so that all numbers up to the best pass. The quick δ refuses nothing that
+    passes: certified, fewer do.
     """
     search, value = test.search, test.search.value
     low, high, guess = round(search.low), round(search.high), round(search.start)
-    if search.increasing:
-        ends = math.log(low), math.log(high), math.log(guess)
-        guess = round(math.exp(_root(lambda log: -test.log_excess(math.exp(log)), *ends)))
-        last = _last(lambda n: test.may_pass(value(n)), guess, low - 1, high)
-        return value(_last(lambda n: test.passes(value(n)), last, low - 1, last))
-    last = _last(lambda n: not test.may_pass(value(n)), guess - 1, low - 1, high)
-    last = _last(lambda n: not test.passes(value(n)), last + 1, last, high)
-    return math.inf if last == high else value(last + 1)
+    ends = math.log(low), math.log(high), math.log(guess)
+    guess = round(math.exp(_root(lambda log: -test.log_excess(math.exp(log)), *ends)))
+    last = _last(lambda n: test.may_pass(value(n)), guess, low - 1, high)
+    return value(_last(lambda n: test.passes(value(n)), last, low - 1, last))
 
 
 def _last(holds: Callable[[int], bool], guess: int, low: int, high: int) -> int:

@@ -48,7 +48,7 @@ from labeldp.errors import (
     to_range,
 )
 
-MOST_BAGS = MOST_BAG_SIZE = 10**12
+MOST_BAGS = 10**12
 _LEAST_LOG_FLOOR, _MOST_LOG_FLOOR = -60.0, 120.0
 """Range of log(residual floor / squared label width)."""
 
@@ -290,49 +290,6 @@ class DisjointBagsProfile(PrivacyProfile):
 
     def group(self, size: int) -> DisjointBagsProfile:
         return replace(self, labels=size * self.labels)
-
-
-@dataclass(frozen=True)
-class BagOfSizeProfile(PrivacyProfile):
-    """One aggregate of a bag of `bag_size` rows of residual mean square at least `residual_ms`.
-
-    With `leverage_factor` no row has more than that many times the average leverage d/k of its
-    bag. Every larger bag is private as well: τ = Δ/√(γk) and h = c/k fall with k. So does the
-    largest cosine, the maximum over h ≤ c/k of min{(B/√γ)·cos θ cos(θ−φ), cos θ} with h = sin²θ,
-    cos φ = 1/√k (`residual_cosine`): a larger k leaves fewer h to choose from and a larger φ, and
-    θ ≤ φ/2 where the maximum is. And δ grows with all three (theory §3c).
-    """
-
-    label_range: tuple[float, float]
-    residual_ms: float
-    bag_size: int = 1
-    features: int | None = None
-    leverage_factor: float | None = None
-    centred: bool = True
-
-    def __post_init__(self) -> None:
-        positive(residual_ms=self.residual_ms)
-        if self.leverage_factor is not None:
-            at_least(1.0, leverage_factor=self.leverage_factor)
-
-    @property
-    def sketch(self) -> SketchProfile:
-        leverage, size = None, self.bag_size
-        if self.features is not None and self.leverage_factor is not None:
-            # no leverage exceeds 1, whatever the factor says
-            leverage = min(1.0, self.leverage_factor * self.features / size)
-        facts = DatasetBounds(size, self.label_range, self.features, leverage, self.centred)
-        return SketchProfile(facts, 1, self.residual_ms * size * (1.0 - 1e-15))
-
-    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
-        return self.sketch.delta(epsilon, certified=certified)
-
-    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
-        if name != "bag_size":
-            return super().parameter_search(name, epsilon, delta)
-        low, high = self.label_range
-        start = round(4.0 * (high - low) ** 2 / self.residual_ms) + 1
-        return SearchRange((self.features or 0) + 1, MOST_BAG_SIZE, start, integer=True)
 
 
 def spans_labels(bag_size: int, features: int) -> str:

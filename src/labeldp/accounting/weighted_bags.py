@@ -49,7 +49,6 @@ Reals = npt.NDArray[np.float64]
 MOST_WEIGHTED_BAG_SIZE = 10**9
 _MOST_EPSILON = 1e5  # the integral is slow at large ε
 _MOST_LOG_NOISE = 30.0  # of noise deviation over label width
-_LEAST_LOG_FRACTION = -690.0
 _ROUNDING = 1e-12  # relative, of a sum of 1e9 squares and a root
 _DEVIATIONS, _EXTRA = 14.0, 60  # counts kept on either side of the mode: all but 1e-40
 _SCAN = np.linspace(-120.0, 120.0, 12_001)
@@ -110,16 +109,9 @@ class RandomWeightsProfile(PrivacyProfile):
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         width = self.width
-        if name == "bag_size":
-            # δ falls with the number of noisy rows in a bag, so every larger bag passes too
-            most = MOST_WEIGHTED_BAG_SIZE
-            start = min(most, 2 + round(16.0 / self.noisy_fraction))
-            return SearchRange(1, most, start, integer=True)
         if name == "noise_std":
             ends = -_MOST_LOG_NOISE, _MOST_LOG_NOISE
             return SearchRange(*ends, 1.0, lambda log_ratio: width * math.exp(log_ratio))
-        if name == "noisy_fraction":
-            return SearchRange(_LEAST_LOG_FRACTION, 0.0, 0.0, math.exp)
         return super().parameter_search(name, epsilon, delta)
 
 

@@ -42,21 +42,15 @@ _MECHANISMS = "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag or sampled-no
 @flag("--no-intercept", "centred", flag_value=False, help="The features span no constant column.")
 @option("--residual-ms", type=float, help="Residual mean square that you promise at least.")
 @option("--bags", type=int, help="Report ε and δ of this many aggregates (default: the most).")
-@option("--bag-size", type=int, help="Report ε and δ of this size of bags (default: the least).")
+@option("--bag-size", type=int, help="Rows in a bag; bags need it.")
 @option("--features", type=int, help="Number of independent feature columns.")
-@option("--max-leverage", type=float, help="Largest leverage of the features.")
+@option("--max-leverage", type=float, help="Largest leverage, of the table or in a bag.")
 @together(
     option("--residual-share", type=float, help="Share of the budget for the residual."),
     option("--noise", metavar="LAW", help="gaussian, radial or auto (default)."),
     group="shaped-flag options",
 )
 @option("--person-rows", type=int, group="noisy-rows options", help="Most rows of one person.")
-@option(
-    "--leverage-factor",
-    type=float,
-    group="sampled-wtd-flag options",
-    help="Largest leverage in a bag ÷ (features/bag-size).",
-)
 @together(
     option("--noisy-fraction", type=float, help="Fraction of rows with noise."),
     option("--noise-std", type=float, help="Standard deviation of that noise."),

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.accounting.calibrate import calibrate, epsilon_at
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability, most_bags
 from labeldp.data.source import Source, check_rows
@@ -265,25 +265,14 @@ def released_rows(release: Release, draw: Draw, source: Source, engine: Engine) 
 
 # ---- labeldp account
 #
-# Without a bag size the answer is the smallest private bag. With one, `conditional` is ε at the δ
-# asked for, and δ at the ε asked for, if the row is in a bag; `unconditional`, with a number of
-# bags, counts the chance mk/n of that; `max_bags` is the most bags within the budget over the draw.
+# `conditional` is ε at the δ asked for, and δ at the ε asked for, if the row is in a bag;
+# `unconditional`, with a number of bags, counts the chance mk/n of that; `max_bags` is the most
+# bags within the budget over the draw.
 
 
 def account_bags(question: AccountQuestion, profile: PrivacyProfile) -> Document:
     """Return what one accountant says of bags; `profile` is that of a row in a bag."""
-    rows, size, (epsilon, delta) = question.rows, question.bag_size, question.budget
-    if size is None:
-        if question.bags is not None:
-            raise InputError("`bags` needs `bag_size`: the chance of a bag depends on both")
-        try:
-            least = int(calibrate(profile, "bag_size", epsilon, delta))
-        except PlanError as problem:
-            return {"min_bag_size": None, "reason": str(problem)}
-        if least > rows:
-            reason = f"more than the {rows:,} rows of the table"
-            return {"min_bag_size": least, "reason": reason}
-        return {"min_bag_size": least, "max_bags": rows // least}
+    rows, size, (epsilon, delta) = question.rows, question.needed("bag_size"), question.budget
 
     def costs(each: PrivacyProfile) -> Document:
         needed = epsilon_at(each, delta)

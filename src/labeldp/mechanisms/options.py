@@ -312,8 +312,6 @@ class AccountQuestion(OptionGroup):
     max_leverage: float | None = option(_positive)
     features: int | None = option(_count)
     """Independent feature columns."""
-    leverage_factor: float | None = option(_positive)
-    """Largest leverage in a bag over features/bag_size."""
     noisy_fraction: float | None = option(_positive)
     noise_std: float | None = option(_positive)
     residual_share: float | None = option(_residual_share)

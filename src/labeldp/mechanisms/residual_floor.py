@@ -37,7 +37,7 @@ from labeldp.mechanisms import checks
 from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary
 from labeldp.mechanisms.forecast import Forecast, forecast, sketched_error
 from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_repeats
-from labeldp.mechanisms.options import FloorOptions, PlanRequest
+from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest
 from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
 from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES
@@ -244,6 +244,19 @@ def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
             "the paper's theorem does not price a measured floor; use `floor='declared'` or 'added'"
         )
     return mode
+
+
+def account_facts(question: AccountQuestion, rows: int) -> DatasetBounds:
+    """Return what `labeldp account` is told of a table, or of a bag, of so many rows."""
+    if question.max_leverage is not None:
+        question.needed("features")
+    return DatasetBounds(
+        rows,
+        question.label_range,
+        question.features,
+        question.max_leverage,
+        question.centred,
+    )
 
 
 # ---- run

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source
@@ -547,24 +546,17 @@ class SampledNoisyWtdLag(Mechanism):
     # ---- labeldp account
 
     def account(self, question: AccountQuestion) -> Document:
-        """Return the smallest private bag, or what bags of one size cost; a priori and realised."""
-        fraction = question.needed("noisy_fraction")
-        labels, std, size = question.label_range, question.needed("noise_std"), question.bag_size
-        profile = RandomWeightsProfile(size or 1, labels, fraction, std)
-        realised: Document = {"target_mu": largest_mu(*question.budget)}
-        exact = bagging.account_bags(question, profile)
-        if size is not None:
-            for name in ("noise_std", "noisy_fraction"):
-                try:
-                    exact[f"min_{name}"] = calibrate(profile, name, *question.budget)
-                except PlanError:
-                    exact[f"min_{name}"] = None
-            exact = {"a_priori": exact}
-            if question.bags is not None:
-                chance = inclusion_probability(question.rows, question.bags, size)
-                drawn = SubsampledProfile(GaussianProfile(1.0), chance)
-                realised["unconditional_target_mu"] = calibrate(drawn, "mu", *question.budget)
-        return {"accountants": {"exact": exact | {"realised": realised}}}
+        """Return what bags of one size cost before any draw, and the μ of drawn ones."""
+        fraction, std = question.needed("noisy_fraction"), question.needed("noise_std")
+        size = question.needed("bag_size")
+        profile = RandomWeightsProfile(size, question.label_range, fraction, std)
+        a_priori = bagging.account_bags(question, profile)
+        try:
+            a_priori["min_noise_std"] = calibrate(profile, "noise_std", *question.budget)
+        except PlanError:
+            a_priori["min_noise_std"] = None
+        realised = {"target_mu": largest_mu(*question.budget)}
+        return {"accountants": {"exact": {"a_priori": a_priori, "realised": realised}}}
 
 
 # ---- the steps of a run

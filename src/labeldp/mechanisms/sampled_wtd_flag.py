@@ -24,9 +24,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.sketch import (
-    BagOfSizeProfile,
     DatasetBounds,
     SketchProfile,
     measurement_cost,
@@ -222,7 +221,7 @@ class SampledWtdFlag(Mechanism):
     names_rows = True
     sections: ClassVar = {"floor": read_schema("floor"), "draw": read_schema("draw")}
     table_names = ("bags",)
-    account_fields = ("residual_ms", "bags", "bag_size", "leverage_factor", "features")
+    account_fields = ("residual_ms", "bags", "bag_size", "max_leverage", "features")
 
     # ---- planning
 
@@ -370,28 +369,19 @@ class SampledWtdFlag(Mechanism):
     # ---- labeldp account
 
     def account(self, question: AccountQuestion) -> Document:
-        """Return the smallest private bag, or what bags of one size cost."""
-        residual_ms, labels = question.needed("residual_ms"), question.label_range
-        columns, size = question.features, question.bag_size
-
-        def exact(factor: float | None) -> Document:
-            bag = BagOfSizeProfile(
-                labels, residual_ms, size or 1, columns, factor, question.centred
-            )
-            if size is None:
-                return bagging.account_bags(question, bag)
-            if problem := spans_labels(size, columns or 0):
-                answer = bagging.account_bags(question, NonPrivate())
-                return answer | {"max_bags": 0, "reason": problem}
-            # `bag` rounds its floor down, so that sizes can be compared; this one is not
-            profile = replace(bag.sketch, floor=residual_ms * size)
-            return bagging.account_bags(question, profile)
-
-        answers = {"exact-worst-case": exact(None)}
-        if question.leverage_factor is not None:
-            question.needed("features")
-            answers["exact"] = exact(question.leverage_factor)
-        return {"accountants": answers}
+        """Return what bags of one size cost."""
+        residual_ms, size = question.needed("residual_ms"), question.needed("bag_size")
+        facts = floors.account_facts(question, size)
+        if problem := spans_labels(size, facts.features or 0):
+            raise PlanError(problem)
+        known = {"exact-worst-case": replace(facts, max_leverage=None)}
+        if facts.max_leverage is not None:
+            known["exact"] = facts
+        profiles = {
+            name: SketchProfile(each, 1, residual_ms * size) for name, each in known.items()
+        }
+        bags = {name: bagging.account_bags(question, each) for name, each in profiles.items()}
+        return {"accountants": bags}
 
 
 # ---- the steps of a run

@@ -27,10 +27,10 @@ from threadpoolctl import threadpool_limits
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.sketch import ACCOUNTANTS, DatasetBounds
+from labeldp.accounting.sketch import ACCOUNTANTS
 from labeldp.accounting.theorem1 import Theorem1
 from labeldp.data.source import Source
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
@@ -345,15 +345,7 @@ class WtdFlag(Mechanism):
     def account(self, question: AccountQuestion) -> Document:
         """Return the most aggregates under a floor, or what a number of them costs."""
         floor = question.rows * question.needed("residual_ms")
-        if (question.max_leverage is None) != (question.features is None):
-            raise InputError("`max_leverage` and `features` go together: give both or neither")
-        facts = DatasetBounds(
-            question.rows,
-            question.label_range,
-            question.features,
-            question.max_leverage,
-            question.centred,
-        )
+        facts = floors.account_facts(question, question.rows)
         answers: dict[str, Document] = {}
         for name, accountant in ACCOUNTANTS.items():
             if name == "exact" and question.max_leverage is None:

@@ -9,13 +9,13 @@ noise to every aggregate label, as much as any labels and features need (floor "
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import partial
 
 import numpy as np
 
-from labeldp import DatasetBounds
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.sketch import BagOfSizeProfile, SketchProfile
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.pictures import Picture
 from labeldp_paper.experiments.agreement import against, falls, near, nearness
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread
@@ -336,13 +336,27 @@ def _private_size(grid: Grid, instance: Row) -> str:
     """How large bags must be to need no noise, and what that leaves."""
     parts = []
     for target in TARGETS:
-        law = BagOfSizeProfile(grid.label_range, instance["mse"])
-        size = int(calibrate(law, "bag_size", target, grid.delta))
+        size = smallest_bag(grid.label_range, instance["mse"], target, grid.delta)
         bags = grid.design.train_rows // size
         excess = mean_excess(instance["rank"], bags) if bags else math.inf
         error = f"MSE {instance['mse'] * (1 + excess):.1f}" if excess < 1e3 else "too few to fit"
         parts.append(f"ε = {target:g}: k = {size:,}, room for {bags:,} bags, {error}")
     return f"{grid.name}, bags that need no noise at all: " + "; ".join(parts) + "."
+
+
+def smallest_bag(
+    label_range: tuple[float, float], residual_ms: float, epsilon: float, delta: float
+) -> int:
+    """Return the least size of a private bag of this residual mean square, features unknown.
+
+    Every larger bag is private as well: τ = Δ/√(γk) falls with k, and δ grows with τ.
+    """
+
+    def is_private(size: int) -> bool:
+        law = SketchProfile(DatasetBounds(size, label_range), 1, residual_ms * size)
+        return law.delta(epsilon).upper <= delta
+
+    return 1 + bisect_left(range(1, 10**9), True, key=is_private)
 
 
 def mean_excess(columns: int, bags: int) -> float:
