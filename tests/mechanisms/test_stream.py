@@ -21,7 +21,8 @@ from labeldp.mechanisms import wtd_flag as run
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag import block_rows, draw_aggregates
 from labeldp.passes.engine import Progress, quiet
-from labeldp.release.tables import Digest, table_digest
+from labeldp.release import tables
+from labeldp.release.tables import table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from labeldp.threads import map_in_order
@@ -161,7 +162,7 @@ BREAKS = {
     "a draw": (rounded_noise, "sample_rounded", BrokenError("in a thread")),
     "a full disk": (pq.ParquetWriter, "write_table", OSError(28, "No space left on device")),
     "an interrupt": (pq.ParquetWriter, "write_table", KeyboardInterrupt()),
-    "a hash": (Digest, "add", BrokenError("in a hash")),
+    "a hash": (tables, "_hash_column", BrokenError("in a hash")),
 }
 
 

@@ -22,7 +22,7 @@ from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
 from labeldp.release import certificate as claims, files, pending as drawings
 from labeldp.release.certificate import Claim, FloorOutcome, Person, best_guess
-from labeldp.release.tables import Digest, table_digest
+from labeldp.release.tables import digest_of, table_digest
 
 MU = 0.5
 
@@ -228,10 +228,8 @@ def test_a_digest_is_that_of_every_value_in_its_place() -> None:
         assert table_digest(part) == digest_twin(part)
     pieces = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)])
     assert table_digest(pieces) == digest_twin(TABLE)
-    with Digest(TABLE.schema) as digest:
-        digest.add(TABLE.slice(0, 3))
-        digest.add(TABLE.slice(3))
-        assert digest.total() == digest_twin(TABLE)
+    parts = [TABLE.slice(0, 3), TABLE.slice(3)]
+    assert digest_of(TABLE.schema, parts) == digest_twin(TABLE)
 
 
 def test_what_moves_from_one_text_to_the_next_is_seen() -> None:

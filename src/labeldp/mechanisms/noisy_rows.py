@@ -40,7 +40,7 @@ from labeldp.passes.engine import Engine
 from labeldp.release.certificate import GAUSSIANS, FloorOutcome, read_common_fields
 from labeldp.release.label_model import RowLabels
 from labeldp.release.pending import AGGREGATES, ROW, PendingRelease, label_column
-from labeldp.release.tables import Digest, table_digest
+from labeldp.release.tables import digest_of, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 
@@ -372,13 +372,14 @@ class NoisyRows(Mechanism):
         with_features = not release.needs_rows
         columns = features.columns if with_features else ()
         published = release.table.select([ROW, *columns])
-        with Digest(published.schema) as digest:
+
+        def rows() -> Iterator[pa.Table]:
             for numbers, batch, _ in source.numbered_batches(columns):
                 raw = raw_columns(features, batch).columns if with_features else []
-                rows = [arrow_numbers(numbers), *raw]
-                digest.add(pa.Table.from_arrays(rows, schema=published.schema))
-            if digest.total() != table_digest(published):
-                yield f"{AGGREGATES} has row numbers or features that are not the table's"
+                yield pa.Table.from_arrays([arrow_numbers(numbers), *raw], schema=published.schema)
+
+        if digest_of(published.schema, rows()) != table_digest(published):
+            yield f"{AGGREGATES} has row numbers or features that are not the table's"
 
     # ---- labeldp account
 

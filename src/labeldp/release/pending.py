@@ -32,7 +32,7 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
 from labeldp.release.certificate import Claim, FloorOutcome, certify
 from labeldp.release.side_files import CROISSANT, croissant_text
-from labeldp.release.tables import METADATA_KEY, WRITING, Digest, table_digest
+from labeldp.release.tables import METADATA_KEY, WRITING, digest_of, table_digest
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 ROW = "row"
@@ -101,11 +101,8 @@ def write_release(
             for name, (columns, parts) in tables.items():
                 writer = pq.ParquetWriter(partial / file_name(name), columns, **WRITING)
                 writers.append(stack.enter_context(writer))
-                with Digest(columns) as digest:
-                    for group in _row_groups(parts, len(columns)):
-                        digest.add(group)
-                        writer.write_table(group, group.num_rows)
-                    digests[name] = digest.total()
+                groups = _row_groups(parts, len(columns))
+                digests[name] = digest_of(columns, _written(writer, groups))
             certificate = certify(digests)
             text = certificate_text(certificate)
             for writer in writers:
@@ -117,6 +114,13 @@ def write_release(
             description = croissant_text(partial, certificate)
             (partial / CROISSANT).write_text(description, encoding="utf-8")
     return certificate
+
+
+def _written(writer: pq.ParquetWriter, groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield row groups as they are written."""
+    for group in groups:
+        writer.write_table(group, group.num_rows)
+        yield group
 
 
 def file_name(name: str) -> str:

@@ -18,7 +18,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -132,48 +132,29 @@ def _check_dense(path: Path, numbers: int) -> None:
         raise ReleaseError(f"{path} claims {numbers:,} numbers, more than its bytes can hold")
 
 
-class Digest:
-    """The SHA-256 of a table's names and values, whatever the layout of its file or its metadata.
+def digest_of(schema: pa.Schema, parts: Iterable[pa.Table | pa.RecordBatch]) -> str:
+    """Return the SHA-256 of a table's names and values, whatever the layout of its file.
 
     The table comes in parts. Each column has a hash of its own, texts have two; threads share the
-    columns.
+    columns. Shape, types and names of columns count, metadata do not.
     """
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema, self._rows, self._nulls = schema, 0, 0
-        self._columns = [
-            [hashlib.sha256() for _ in range(1 + is_text_type(kind))] for kind in schema.types
-        ]
-        threads = max(1, min(thread_count(), len(self._columns)))
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="labeldp digest")
-
-    def __enter__(self) -> Digest:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def add(self, part: pa.Table | pa.RecordBatch) -> None:
-        """Append rows."""
-        self._rows += part.num_rows
-        self._nulls += sum(column.null_count for column in part.columns)
-        list(self._pool.map(_hash_column, self._columns, part.columns))
-
-    def total(self) -> str:
-        """Return the digest of all rows, with the shape, the types and the names of columns."""
-        shape = [self._rows, self._nulls, *map(str, self._schema.types), *self._schema.names]
-        hasher = hashlib.sha256(json.dumps(shape).encode())
-        for part in chain.from_iterable(self._columns):
-            hasher.update(part.digest())
-        return hasher.hexdigest()
+    hashers = [[hashlib.sha256() for _ in range(1 + is_text_type(kind))] for kind in schema.types]
+    threads, rows, nulls = max(1, min(thread_count(), len(hashers))), 0, 0
+    with ThreadPoolExecutor(threads, thread_name_prefix="labeldp digest") as pool:
+        for part in parts:
+            rows += part.num_rows
+            nulls += sum(column.null_count for column in part.columns)
+            list(pool.map(_hash_column, hashers, part.columns))
+    shape = [rows, nulls, *map(str, schema.types), *schema.names]
+    total = hashlib.sha256(json.dumps(shape).encode())
+    for hasher in chain.from_iterable(hashers):
+        total.update(hasher.digest())
+    return total.hexdigest()
 
 
 def table_digest(table: pa.Table | StoredTable) -> str:
     """Return the digest of a table, read one batch at a time."""
-    with Digest(table.schema) as digest:
-        for batch in table.to_batches():
-            digest.add(batch)
-        return digest.total()
+    return digest_of(table.schema, table.to_batches())
 
 
 def _hash_column(hashers: Sequence[Any], column: pa.ChunkedArray | pa.Array) -> None:
