@@ -254,6 +254,14 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: fitted().predict(ROWS.to_pandas().assign(town=b"\xff")),
         "neither text nor a number; turn its column into text first",
     ),
+    "ledger as a path": (
+        lambda _: planned().release(TABLE, label="label", ledger="book", dataset="t"),
+        "`ledger` must be of type Ledger, not the text 'book'; open it",
+    ),
+    "model of a plan": (
+        lambda place: (planned().save(place / "plan"), LinearRegressor.load(place / "plan")),
+        "damaged one: its format is the text 'labeldp-plan/2'; name one",
+    ),
     "ledger of a number": (lambda _: labeldp.Ledger(5), "`path` must be text or a path, not 5"),
     "compose of a number": (lambda _: labeldp.compose(5), "`releases` must be directories or rel"),
     "delta of a list": (

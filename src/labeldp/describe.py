@@ -26,10 +26,10 @@ def describe(directory: str | Path, kind: str) -> str:
 
     if kind not in KINDS:
         raise InputError(f"`kind` must be {', '.join(KINDS)}, not {kind!r}")
-    folder = Path(directory).resolve()
-    verification = verify(folder)
+    verification = verify(directory)
     if not verification.valid:
-        raise ReleaseError(f"{folder} does not verify: {verification.problems[0]}")
+        raise ReleaseError(f"{directory} does not verify: {verification.problems[0]}")
+    folder = Path(directory).resolve()  # "." has a name too
     release = Release.load(folder, verify=False)
     if kind == "croissant":
         return croissant_text(folder, release.certificate)

@@ -204,6 +204,9 @@ class Plan(MechanismPlan, ReprMixin):
             raise InputError(
                 "`ledger` and `dataset` go together: the file, and what the table is called in it"
             )
+        if ledger is not None and not hasattr(ledger, "debit"):
+            said = describe_value(ledger)
+            raise InputError(f"`ledger` must be of type Ledger, not {said}; open it: Ledger(path)")
         statements = None if about is None else read_about(about)
         engine = engine or engine_for(source)
         with ExitStack() as stack:

@@ -165,6 +165,8 @@ def ledger(
         columns |= {"limit": "of", "unit": "labels of"}
         emit_records("Tables", document["tables"], columns | {"counted_with": "counted with"})
     if document["releases"]:
-        columns = {"entry": "entry", "at": "when", "dataset": "table", "mechanism": "mechanism"}
+        for each in document["releases"]:
+            each["at"] = each["at"][:16].replace("T", " ")
+        columns = {"entry": "entry", "at": "UTC", "dataset": "table", "mechanism": "mechanism"}
         columns |= {"epsilon": "ε", "delta": "δ", "total_epsilon": "total ε", "run": "run"}
         emit_records("Debits", document["releases"], columns)

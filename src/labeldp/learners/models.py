@@ -441,6 +441,8 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
     kinds = {each.FORMAT: each for each in (LinearModel, NetworkModel) if kind in (None, each)}
     try:
         document, arrays = _parse(content)
+        if document["format"] not in kinds:
+            raise ValueError(f"its format is {describe_value(document['format'])}")
         of_format = kinds[document["format"]]
         if document["version"] != VERSION:
             raise ValueError("its version is another; update labeldp")
