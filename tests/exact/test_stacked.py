@@ -182,3 +182,16 @@ def test_primes_are_prime_and_a_bag_they_disagree_on_is_not_sure() -> None:
     gram = np.array([[[module.PRIMES[0], 0], [0, 1]], [[1, 0], [0, 1]]])
     _, sure = module.independent_in_bags(gram)
     assert sure.tolist() == [False, True]
+
+
+def test_bounds_widen_with_the_error_of_a_factor() -> None:
+    """(XᵀX)⁻¹ may be 1/(1 − error) times what the factor says, both in ‖Pe‖ and in its diagonal."""
+    features, rows, codes = bags_of("mixed", (4, 20), 3, True)
+    stack = StackedBags(features, rows, 4)
+    sharp = fit_stacked_bags(stack, codes)
+    stack.error_bound = np.full(4, 0.36)
+    wide = fit_stacked_bags(stack, codes)
+    seen = sharp.slope_error > 0
+    assert (wide.slope_error[seen] >= 1.25 * sharp.slope_error[seen]).all()
+    assert (wide.low <= sharp.low).all()
+    assert (wide.high >= sharp.high).all()

@@ -17,10 +17,11 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_laws
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.subsampling import SubsampledProfile
-from labeldp.ledger.compose import compose_claims
+from labeldp.ledger.compose import claim_of_debit, compose_claims
 from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import read_claim
 from tests.console import labeldp
+from tests.mechanisms.cases import NOISY, SHAPED, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table
 
@@ -169,3 +170,21 @@ def test_the_claims_are_those_of_the_certificates(shaped: Path) -> None:
     claim = read_claim(Release.load(shaped).certificate)
     assert compose([shaped]).privacy_profile == claim.privacy_profile
     assert compose([shaped]).epsilon(1e-6) == epsilon_at(claim.privacy_profile, 1e-6)
+
+
+def test_a_debit_whose_accountant_is_gone_counts_as_it_was_stated() -> None:
+    """Neither is it forgotten nor does it make the ledger useless; of groups nothing is known."""
+    noisy: Any = small_plan(NOISY, epsilon=3.0, delta=1e-4).claim
+    document = noisy.to_json()
+    assert claim_of_debit(document) == noisy
+    document["accountant"]["name"] = "paper"
+    stated = claim_of_debit(document)
+    assert (stated.epsilon, stated.delta, stated.rows) == (3.0, 1e-4, noisy.rows)
+    alone = compose_claims([stated], [1])
+    assert alone.delta(3.0) == 1e-4
+    assert alone.delta(2.999) == 1.0
+    assert (alone.epsilon(1e-4), alone.epsilon(1e-5)) == (3.0, math.inf)
+    other: Any = small_plan(SHAPED, epsilon=0.5, noise="radial").claim
+    together = compose_claims([stated, other], [1, 1])
+    assert 3.0 < together.epsilon(1e-3) < 4.5
+    assert compose_claims([stated], [2]).delta(100.0) == 1.0

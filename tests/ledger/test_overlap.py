@@ -11,6 +11,7 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -311,6 +312,18 @@ def test_a_table_in_a_ledger_of_an_earlier_version_has_one_cap(
         release(ledger, "visits", data.slice(5), **VISITS)
     before = sum(entry.kind == "debit" for entry in ledger.entries())
     assert counts == [before + 1, before]
+
+
+@pytest.mark.parametrize(("rows", "known"), [(90, True), (100, True), (95, False)])
+def test_a_table_of_an_earlier_version_may_have_been_released_whole_or_not(
+    rows: int, known: bool
+) -> None:
+    """Then as now of 100 rows, of which 90 have a label."""
+    document = {"columns": {"age": "of names and values"}, "claim": {"rows": rows}, "label": "y"}
+    source: Any = SimpleNamespace(names={"age", "town"}, rows=100)
+    assert (history._match(document, source, "y", 90) is not None) is known
+    other: Any = SimpleNamespace(names={"height"}, rows=100)
+    assert history._match(document, other, "y", 90) is None
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same ids", "other ids"])

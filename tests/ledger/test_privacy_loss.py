@@ -10,7 +10,7 @@ import pytest
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile
 from labeldp.accounting.radial import LaplaceProfile, RadialProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.subsampling import SubsampledProfile
@@ -40,6 +40,20 @@ def test_its_delta_is_never_below(law: PrivacyProfile) -> None:
     for epsilon in np.linspace(0.0, 3.0, 61):
         true = law.delta(float(epsilon)).estimate
         assert loss.get_delta_for_epsilon(float(epsilon)) >= true * (1 - 1e-9) - 1e-16
+
+
+def test_points_are_upper_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra("dp_accounting")
+    law, close = GaussianProfile(0.4), GaussianProfile.delta
+
+    def loose(self: GaussianProfile, epsilon: float, **asked: bool) -> Bounds:
+        bounds = close(self, epsilon, **asked)
+        return Bounds(bounds.lower, bounds.estimate, 1.5 * bounds.upper)
+
+    monkeypatch.setattr(GaussianProfile, "delta", loose)
+    loss = loss_distribution(law)
+    for epsilon in (0.1, 0.5, 1.0):
+        assert loss.get_delta_for_epsilon(epsilon) >= law.delta(epsilon).upper * (1 - 1e-9)
 
 
 @laws

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ import pytest
 from scipy import stats
 
 from labeldp import Plan, PlanError
+from labeldp.display import Private
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
@@ -249,3 +252,15 @@ def test_a_measured_floor_shows_its_bound_and_adds_what_is_missing(
         establish_floor(claim(only, 900.0), [], labels, nothing)
     alone = establish_floor(claim(residual_floor.FloorMode.ADDED, 900.0), [], labels, nothing)
     assert (alone.measured, alone.lower_bound, alone.added_variance) == (None, None, 900.0)
+
+
+# --- what holds labels ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", Private.__subclasses__())
+def test_what_holds_labels_prints_nothing_and_travels_nowhere(kind: type) -> None:
+    held = object.__new__(kind)
+    assert repr(held) == str(held) == f"{kind.__name__}(private)"
+    for travel in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="is private and is not written anywhere"):
+            travel(held)

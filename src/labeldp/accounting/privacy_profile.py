@@ -210,6 +210,26 @@ class NonPrivate(PrivacyProfile):
         return math.inf
 
 
+@dataclass(frozen=True)
+class StatedProfile(PrivacyProfile):
+    """(ε, δ) for one label, and nothing else: of a claim whose accountant is gone."""
+
+    epsilon: float
+    stated_delta: float
+
+    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
+        if epsilon < self.epsilon:
+            return NO_GUARANTEE
+        return Bounds(0.0, self.stated_delta, self.stated_delta)
+
+    def group(self, size: int) -> PrivacyProfile:
+        """Promise nothing of several labels: a promise about the data may wear off with each."""
+        return self if size == 1 else NonPrivate()
+
+    def epsilon_search(self, delta: float) -> float:
+        return self.epsilon if delta >= self.stated_delta else math.inf
+
+
 def best_true_positive_rate(
     points: Iterable[tuple[float, float]], false_positive_rate: float = 0.001
 ) -> float:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
-from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile, StatedProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import (
     InputError,
@@ -32,7 +32,7 @@ from labeldp.errors import (
     to_float,
 )
 from labeldp.mechanisms.registry import read_claim
-from labeldp.release.certificate import CURVE, Claim
+from labeldp.release.certificate import CURVE, Claim, read_common_fields
 from labeldp.release.files import Release
 from labeldp.verification import verify
 
@@ -130,6 +130,26 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
         raise InputError("there is nothing to compose: name at least one release")
     claims, tables = list(map(read_claim, certificates)), _count_tables(certificates)
     return compose_claims(claims, [1] * len(claims), tables)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedClaim(Claim):
+    """A claim of an early version, whose accountant is gone: it counts as it was stated."""
+
+    mechanism: ClassVar[str] = "of an early version"
+    basis = "as stated"
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        return StatedProfile(self.epsilon, self.delta)
+
+
+def claim_of_debit(document: dict[str, Any]) -> Claim:
+    """Return the claim of a debit. None is forgotten, and none makes a ledger useless."""
+    try:
+        return read_claim(document)
+    except InputError:
+        return StatedClaim(**read_common_fields(document))
 
 
 def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: int = 1) -> Joint:

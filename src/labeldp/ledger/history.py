@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 from labeldp.errors import LedgerError, positive, share
 from labeldp.ledger.chain import Entry
-from labeldp.ledger.compose import Joint, compose_claims
+from labeldp.ledger.compose import Joint, claim_of_debit, compose_claims
 from labeldp.ledger.fingerprint import Fingerprint, PersonIds
-from labeldp.mechanisms.registry import read_claim
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,9 @@ class Account:
         return total.epsilon(self.cap.delta)
 
     def _compose(self, tables: Sequence[Sequence[Entry]]) -> Joint:
-        claims = [read_claim(dict(each.document["claim"])) for table in tables for each in table]
+        claims = [
+            claim_of_debit(dict(each.document["claim"])) for table in tables for each in table
+        ]
         sizes = [_rows_of_a_person(debit, table) for table in tables for debit in table]
         return compose_claims(claims, sizes, len(self.caps))
 
