@@ -131,7 +131,7 @@ MISTAKES = [
     (f"{QUICK_PLAN} --bags 100000000000", "bags"),
     (f"{QUICK_PLAN} --max-megabytes 0", "--max-megabytes must be above 0"),
     (f"{QUICK_PLAN} --accountant magic", "no accountant 'magic'; plan with paper"),
-    (f"{QUICK_PLAN} --floor magic", "floor 'magic' is unknown; choose declared"),
+    (f"{QUICK_PLAN} --floor magic", "or 'declared', not the text 'magic'"),
     (f"{QUICK_PLAN} --floor measured+added", "does not price a measured floor"),
     (f"{QUICK_PLAN} --floor measured", "does not price a measured floor"),
     (f"{QUICK_PLAN} --floor declared", "go together"),

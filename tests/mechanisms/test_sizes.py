@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from labeldp import InputError, PlanError, plan
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import FloorMode, default_measurement
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
-from labeldp.mechanisms.residual_floor import floor_mode
+from labeldp.mechanisms.options import FLOORS, FloorOptions
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.sampling.streams import normals, public_stream, words
 from tests.tables import table
@@ -134,23 +133,25 @@ def test_a_claimed_floor_is_what_is_needed_or_the_whole_promise(
             needing(needed, 0.5)
 
 
-def asked_floor(floor: str | None, residual_ms: float | None = None) -> Any:
-    return SimpleNamespace(floor=floor, residual_ms=residual_ms)
-
-
 def test_the_floor_asked_for() -> None:
-    assert floor_mode(asked_floor(None), "exact") is FloorMode.MEASURED_ADDED
-    assert floor_mode(asked_floor("added"), "paper") is FloorMode.ADDED
-    assert floor_mode(asked_floor("declared", 1.0), "paper") is FloorMode.DECLARED
-    words = "^floor 'none' is unknown; choose declared, measured, added, measured.added$"
+    assert FloorMode(FloorOptions().floor) is FloorMode.MEASURED_ADDED
+    assert sorted(FLOORS) == sorted(mode.value for mode in FloorMode)
+    words = "^`floor` must be 'measured.added' or 'measured' or .*, not the text 'none'$"
     with pytest.raises(InputError, match=words):
-        floor_mode(asked_floor("none"), "exact")
-    for floor, residual in (("declared", None), ("added", 1.0), (None, 1.0)):
+        FloorOptions(floor="none")
+    for floor in ({"floor": "declared"}, {"floor": "added", "residual_ms": 1}, {"residual_ms": 1}):
         with pytest.raises(InputError, match="go together: give both or neither"):
-            floor_mode(asked_floor(floor, residual), "exact")
-    for floor in (None, "measured"):
+            FloorOptions(**floor)
+    for name in ("measured+added", "measured"):
         with pytest.raises(InputError, match="does not price a measured floor"):
-            floor_mode(asked_floor(floor), "paper")
+            plan(
+                table(9),
+                label="label",
+                label_range=(0, 1),
+                mechanism="wtd-flag",
+                accountant="paper",
+                floor=name,
+            )
 
 
 def test_what_a_run_would_show_and_add() -> None:

@@ -40,6 +40,9 @@ MechanismName = Literal[
 ]
 AccountantName = Literal["exact", "exact-worst-case", "paper"]
 GAUSSIAN, RADIAL = "gaussian", "radial"
+DECLARED = "declared"
+FLOORS = ("measured+added", "measured", "added", DECLARED)
+"""Ways to establish a residual floor; the first is the default."""
 RESIDUAL_SHARE = 0.05
 Converter = Callable[[str, Any], Any]
 """(name, value) ↦ a plain value; it refuses any other with a message that names the option."""
@@ -117,6 +120,10 @@ def _residual_share(name: str, value: Any) -> float:
 
 def _noise(name: str, value: Any) -> str:
     return one_of(name, value, (AUTO, GAUSSIAN, RADIAL))
+
+
+def _floor(name: str, value: Any) -> str:
+    return one_of(name, value, FLOORS)
 
 
 def _end_shares(name: str, value: Any) -> float | dict[str, float]:
@@ -200,10 +207,15 @@ def aggregates_in(megabytes: float, columns: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class FloorOptions(AggregateOptions):
-    """The residual floor (`residual_floor.floor_mode`): all options of wtd-flag."""
+    """The residual floor (`residual_floor`): all options of wtd-flag."""
 
-    floor: str | None = option(to_str)
+    floor: str = option(_floor, FLOORS[0])
     residual_ms: float | None = option(_positive)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.floor == DECLARED) != (self.residual_ms is not None):
+            raise InputError("a declared floor and `residual_ms` go together: give both or neither")
 
     def residual(self, width: float) -> float:
         return self.residual_ms or super().residual(width)

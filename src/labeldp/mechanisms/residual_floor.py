@@ -30,7 +30,7 @@ from labeldp.accounting.sketch import (
     default_measurement,
 )
 from labeldp.display import Private
-from labeldp.errors import InputError, PlanError, SpentError
+from labeldp.errors import PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms import checks
@@ -217,7 +217,7 @@ def planned_fields(
 
     `labels` may change at once: the rows of a person.
     """
-    mode, measurement = floor_mode(request.options, request.accountant), None
+    mode, measurement = FloorMode(request.options.floor), None
     if mode.measures:
         measurement = default_measurement(request.epsilon, request.delta, labels)
     return {
@@ -228,22 +228,6 @@ def planned_fields(
         "max_leverage": design.facts.max_leverage,
         "inflation": design.facts.inflation,
     }
-
-
-def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
-    """Return the floor mode asked for."""
-    try:
-        mode = FloorMode(options.floor or FloorMode.MEASURED_ADDED.value)
-    except ValueError:
-        known = ", ".join(mode.value for mode in FloorMode)
-        raise InputError(f"floor {options.floor!r} is unknown; choose {known}") from None
-    if (mode is FloorMode.DECLARED) != (options.residual_ms is not None):
-        raise InputError("a declared floor and `residual_ms` go together: give both or neither")
-    if mode.measures and accountant == "paper":
-        raise InputError(
-            "the paper's theorem does not price a measured floor; use `floor='declared'` or 'added'"
-        )
-    return mode
 
 
 def account_facts(question: AccountQuestion, rows: int) -> DatasetBounds:

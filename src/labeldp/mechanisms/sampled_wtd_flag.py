@@ -225,10 +225,6 @@ class SampledWtdFlag(Mechanism):
 
     # ---- planning
 
-    def check_request(self, request: Request, source: Source) -> None:
-        super().check_request(request, source)
-        floors.floor_mode(request.options, request.accountant)
-
     def plan(
         self, request: Request, design: DesignSummary, source: Source, engine: Engine
     ) -> MechanismPlan:

@@ -27,10 +27,10 @@ from threadpoolctl import threadpool_limits
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.sketch import ACCOUNTANTS
+from labeldp.accounting.sketch import ACCOUNTANTS, FloorMode
 from labeldp.accounting.theorem1 import Theorem1
 from labeldp.data.source import Source
-from labeldp.errors import PlanError
+from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
@@ -189,8 +189,14 @@ class WtdFlag(Mechanism):
 
     def check_request(self, request: Request, source: Source) -> None:
         super().check_request(request, source)
-        floors.floor_mode(request.options, request.accountant)
-        if source.person is not None and request.accountant == "paper":
+        if request.accountant != "paper":
+            return
+        if FloorMode(request.options.floor).measures:
+            raise InputError(
+                "the paper's theorem does not price a measured floor; use `floor='declared'` or "
+                "'added'"
+            )
+        if source.person is not None:
             raise PlanError(
                 "the paper's theorem speaks of one label, not of all rows of a person together; "
                 "use `accountant='exact'`, or leave `person` out to protect single rows"
