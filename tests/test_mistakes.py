@@ -162,7 +162,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "delimiter of a frame": (lambda _: scan(TABLE, delimiter=";"), "`delimiter` is for text files"),
     "unknown misspelt": (
         lambda _: fitted().predict(ROWS, unknown="skip"),
-        "`unknown` must be base, error, not 'skip'",
+        "`unknown` must be 'base' or 'error', not the text 'skip'",
     ),
     "look for no column": (lambda _: look(TABLE, label="lable"), "there is no column 'lable'"),
     "threads as text": (lambda _: labeldp.LocalEngine("two"), "`threads` must be a whole number"),

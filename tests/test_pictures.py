@@ -1,4 +1,4 @@
-"""Pictures: readable on light and dark paper and without colour, the same bytes again."""
+"""Pictures: readable without colour, the same bytes again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeldp import pictures
 from labeldp.pictures import Curve, Picture, draw, render
 from tests.extras import extra
 
@@ -29,33 +28,10 @@ PICTURE = Picture(
 )
 
 
-def luminance(colour: str) -> float:
-    """As the web's guidelines for contrast have it."""
-    channels = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
-    linear = np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
-
-
-def contrast(one: str, other: str) -> float:
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_ink_and_the_first_colours_stand_out_from_the_paper(dark: bool) -> None:
-    paper, ink = pictures._PAPER_AND_INK[dark]
-    assert contrast(paper, ink) > 12
-    palette = pictures._DARK_COLOURS if dark else pictures._COLOURS
-    for colour in palette[:3]:
-        assert contrast(paper, colour) > 3
-
-
-@pytest.mark.parametrize("sideways", [False, True])
-@pytest.mark.parametrize("dark", [False, True])
-def test_every_style_is_drawn_and_told_apart_without_colour(sideways: bool, dark: bool) -> None:
+@pytest.mark.parametrize("names", [(), ("one", "two", "three", "four")])
+def test_every_style_is_drawn_and_told_apart_without_colour(names: tuple[str, ...]) -> None:
     extra("matplotlib")
-    names = ("one", "two", "three", "four") if sideways else ()
-    figure = render(replace(PICTURE, sideways=sideways, names=names), dark=dark)
+    figure = render(replace(PICTURE, names=names))
     (axes,) = figure.axes
     assert figure.legends[0].get_texts()[0].get_text()
     texts = {text.get_text() for text in figure.legends[0].get_texts()}
@@ -68,32 +44,29 @@ def test_every_style_is_drawn_and_told_apart_without_colour(sideways: bool, dark
 def test_files_are_the_same_again(tmp_path: Path) -> None:
     extra("matplotlib")
     for folder in ("a", "b"):
-        names = draw(PICTURE, tmp_path / folder, dark=True)
-    assert names == ["it.svg", "it.png", "it-dark.svg"]
-    for name in ("it.svg", "it-dark.svg"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        names = draw(PICTURE, tmp_path / folder)
+    assert names == ["it.svg", "it.png"]
+    assert (tmp_path / "a" / "it.svg").read_bytes() == (tmp_path / "b" / "it.svg").read_bytes()
     assert not list(tmp_path.rglob(".partial*"))
 
 
-@pytest.mark.parametrize("sideways", [False, True])
-def test_bars_along_both_axes(sideways: bool) -> None:
+def test_bars_along_both_axes() -> None:
     extra("matplotlib")
     curve = Curve("both", X, X, (0.5, 1.5, 2.5), (1.5, 2.5, 3.5), reach=(0.1, 0.2, 0.3))
-    (axes,) = render(replace(PICTURE, curves=(curve,), sideways=sideways)).axes
+    (axes,) = render(replace(PICTURE, curves=(curve,))).axes
     widths = {
         tuple(np.ptp(segment, axis=0).round(6))
         for bars in axes.collections
         for segment in bars.get_segments()
     }
-    lengths = {(0.2, 0.0), (0.4, 0.0), (0.6, 0.0), (0.0, 1.0)}
-    assert widths == ({(b, a) for a, b in lengths} if sideways else lengths)
+    assert widths == {(0.2, 0.0), (0.4, 0.0), (0.6, 0.0), (0.0, 1.0)}
 
 
 def test_long_words_stay_on_the_paper() -> None:
-    """Also beside long names, which leave little room below."""
+    """Also above long names."""
     names = tuple(f"max(0, longitude - -11{place})" for place in X)
     words = "change of the label: numbers across their range, levels against the base"
-    long = replace(PICTURE, title=f"{words}, {words}", y_label=words, sideways=True, names=names)
+    long = replace(PICTURE, title=f"{words}, {words}", x_label=words, names=names)
     figure = render(long)
     figure.draw_without_rendering()
     (axes,) = figure.axes

@@ -27,7 +27,7 @@ def test_a_fit_is_shown(data: Path, tmp_path: Path) -> None:
     done = labeldp("fit", tmp_path / "r", "--plots", tmp_path / "pictures")
     assert done.code == 0, done
     names = {path.name for path in (tmp_path / "pictures").iterdir()}
-    assert {"column-01.svg", "column-01.png", "column-01-dark.svg"} <= names
+    assert {"column-01.svg", "column-01.png"} <= names
     again = labeldp("fit", tmp_path / "r", "--plots", tmp_path / "pictures")
     assert again.code == 2
     assert "exists" in again.error
@@ -47,7 +47,7 @@ def test_the_forecast_against_epsilon(data: Path, tmp_path: Path) -> None:
     assert "Forecast against ε" in shown.out
     assert labeldp("plan", data, *budget, "--plots", tmp_path / "p").code == 0
     assert {path.name for path in (tmp_path / "p").iterdir()} == {
-        "forecast.svg", "forecast.png", "forecast-dark.svg",
+        "forecast.svg", "forecast.png",
     }  # fmt: skip
     assert "forecast_curve" not in labeldp("plan", data, *budget, "--json").json
 

@@ -15,7 +15,8 @@ import pytest
 
 from labeldp import InputError, LinearRegressor, plan, scan
 from labeldp.errors import DataError
-from labeldp.features.feature_map import FeatureMap, UnseenValueHandler, raw_columns, raw_schema
+from labeldp.features.encoder import UnseenValues
+from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.features.fit import fit_features
 from labeldp.release.tables import table_digest
 from tests.console import labeldp as run
@@ -171,17 +172,18 @@ ABC = fit_features(scan(towns("a", "b", "c")))
 
 
 def test_known_rows_are_left_alone() -> None:
-    rows, handler = towns("a", "b", "c").to_batches()[0], UnseenValueHandler(ABC)
-    assert handler(rows) is rows
-    assert not handler.unknown_levels + handler.outside_range
+    rows, unseen = towns("a", "b", "c").to_batches()[0], UnseenValues()
+    np.testing.assert_array_equal(ABC.design(rows, unseen), ABC.design(rows))
+    assert not unseen.unknown_levels + unseen.outside_range
 
 
-def test_numbers_outside_are_clipped_and_counted() -> None:
-    handler, column = UnseenValueHandler(ABC), ABC.numeric[0]
-    rows = handler(batch(x=[-5.0, 1.0, 1e9, None], town=["a"] * 4, code=[1] * 4))
-    assert rows.column("x").to_pylist()[:3] == [column.low, 1.0, column.high]
-    assert np.isnan(rows.column("x").to_numpy()[3])
-    assert handler.outside_range == {"x": 2}
+@pytest.mark.parametrize("unknown", ["base", "error"])
+def test_numbers_outside_are_clipped_and_counted(unknown: str) -> None:
+    unseen, column = UnseenValues(unknown), ABC.numeric[0]
+    rows = batch(x=[-5.0, 1.0, 1e9, None], town=["a"] * 4, code=[1] * 4)
+    like = batch(x=[column.low, 1.0, column.high, None], town=["a"] * 4, code=[1] * 4)
+    np.testing.assert_array_equal(ABC.design(rows, unseen), ABC.design(like))
+    assert unseen.outside_range == {"x": 2}
 
 
 @pytest.mark.parametrize("town", [["z", "a", None], pa.array(["z", "a", None]).dictionary_encode()])
@@ -189,18 +191,18 @@ def test_an_unknown_level_is_the_pruned_one(town: Any) -> None:
     left_out = [ABC.all_names.index(name) for name in ("town=b", "code=0")]
     features = ABC.keep([place for place in range(ABC.width) if place not in left_out])
     rows = batch(x=[1.0] * 3, town=town, code=pa.array([9, 1, 2]))
-    handler = UnseenValueHandler(features)
+    unseen = UnseenValues()
     like = batch(x=[1.0] * 3, town=["b", "a", "b"], code=[0, 1, 2])
-    np.testing.assert_array_equal(features.design(handler(rows)), features.design(like))
-    assert handler.unknown_levels == {"town": 2, "code": 1}  # a missing town is unknown as well
+    np.testing.assert_array_equal(features.design(rows, unseen), features.design(like))
+    assert unseen.unknown_levels == {"town": 2, "code": 1}  # a missing town is unknown as well
 
 
 def test_unknown_levels_may_be_refused() -> None:
     rows = batch(x=[1.0, 1.0], town=["z", "a"], code=[1, 1])
     with pytest.raises(DataError, match="level 'z'"):
-        ABC.design(UnseenValueHandler(ABC, "error")(rows))
-    with pytest.raises(InputError, match="`unknown` must be base, error"):
-        UnseenValueHandler(ABC, "skip")  # type: ignore[arg-type]
+        ABC.design(rows, UnseenValues("error"))
+    with pytest.raises(InputError, match="`unknown` must be 'base' or 'error'"):
+        UnseenValues("skip")
 
 
 def test_the_command_does_not_stop(tmp_path: Any) -> None:

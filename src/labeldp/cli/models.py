@@ -238,7 +238,7 @@ def predict(
 
     from labeldp.arrow_util import arrow_numbers
     from labeldp.data.columns import value_type
-    from labeldp.features.feature_map import UnseenValueHandler
+    from labeldp.features.encoder import UnseenValues
     from labeldp.learners.models import load_model
 
     if out.suffix not in (".csv", ".parquet"):
@@ -250,7 +250,7 @@ def predict(
     kept = keep or ()
     if "prediction" in kept:
         raise InputError("--keep prediction would be written twice; rename that column")
-    handler = UnseenValueHandler(fitted.features, unknown)  # type: ignore[arg-type]  # it checks
+    unseen = UnseenValues(unknown)
     source = _scan_rows(data, fitted.features, kept, **text)
     # dictionaries become plain values, because a CSV file has none
     types = [(name, value_type(source.reader.schema.field(name).type)) for name in kept]
@@ -260,13 +260,13 @@ def predict(
     with new_path(out) as partial, open_writer(partial, schema) as writer:
         for batch in source.feature_batches():
             columns = [batch.column(name).cast(schema.field(name).type) for name in kept]
-            predictions = arrow_numbers(fitted.predict(handler(batch)))
+            predictions = arrow_numbers(fitted.predict(batch, unseen))
             writer.write_batch(pa.RecordBatch.from_arrays([*columns, predictions], schema=schema))
             rows += batch.num_rows
-    for line in handler.notes():
+    for line in unseen.notes():
         note(line)
     if as_json:
-        counts = {"unknown_levels": handler.unknown_levels, "outside_range": handler.outside_range}
+        counts = {"unknown_levels": unseen.unknown_levels, "outside_range": unseen.outside_range}
         emit_json({"predictions": str(out), "rows": rows, **counts})
     else:
         print(f"{rows:,} predictions in {out}")

@@ -110,10 +110,10 @@ def write_text(file: Path, text: str) -> None:
 
 
 def draw_pictures(pictures: Iterable[Picture], folder: Path) -> None:
-    """Draw pictures into a new directory, for light and dark pages."""
+    """Draw pictures into a new directory."""
     with new_directory(folder) as partial:
         for picture in pictures:
-            draw(picture, partial, dark=True)
+            draw(picture, partial)
     note(f"pictures are in {folder}")
 
 

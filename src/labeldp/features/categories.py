@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -196,11 +196,8 @@ class CategoricalColumn:
         ]
         return np.array(codes, dtype=np.int32)
 
-    def check_known(self, dictionary: pa.Array, positions: Codes, codes: NDArray[np.int32]) -> None:
-        """Refuse rows of unknown levels; a dictionary may hold some that no row has."""
-        if codes.min(initial=0) >= 0:
-            return
-        place = int(positions[int(np.argmin(codes))])
+    def refuse_unknown(self, dictionary: pa.Array, place: int) -> NoReturn:
+        """Refuse the value at a place of a dictionary, which is no level that rows may have."""
         level = (*names_of(dictionary.slice(place, 1)), None)[0]  # null is past the end
         shown = "a missing value" if level is None else f"level {level[:40]!r}"
         raise DataError(

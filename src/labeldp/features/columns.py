@@ -8,6 +8,7 @@ of a fitted column have at most 20 bits, which is what makes sums of products ex
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -125,10 +126,20 @@ class NumericColumn:
         indicator = DesignColumn(f"{self.name} is missing", owners)
         return (number, indicator) if self.indicator else (number,)
 
-    def encode(self, array: pa.Array, out: NDArray[np.float64]) -> None:
-        """Write the codes, and the indicator if there is one, into the columns of `out`."""
-        codes = out[:, 0]
-        self.write_codes(codes, column_floats(array, self.name))
+    def encode(
+        self, array: pa.Array, out: NDArray[np.float64], outside: Counter[str] | None = None
+    ) -> None:
+        """Write the codes, and the indicator if there is one, into the columns of `out`.
+
+        With `outside`, numbers outside the range count as its nearest end, and are counted there.
+        """
+        codes, values = out[:, 0], column_floats(array, self.name)
+        if outside is not None:
+            beyond = int(np.count_nonzero((values < self.low) | (values > self.high)))
+            if beyond:
+                outside[self.name] += beyond
+                values = np.clip(values, self.low, self.high)
+        self.write_codes(codes, values)
         missing = np.isnan(codes)
         if self.indicator:
             out[:, 1] = missing

@@ -11,6 +11,7 @@ matrix needs of each pair of categories is a margin of the group tables, taken o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, narrow_integers, same_dictionary
 from labeldp.data.persons import PersonHashes, read_person_hashes
-from labeldp.errors import DataError
+from labeldp.errors import DataError, one_of
 from labeldp.features.categories import codes_of
 from labeldp.kernels import Codes, code_kind
 from labeldp.passes.accumulator import Labels, PassRequirements
@@ -179,11 +180,32 @@ class Packed:
 Rows: TypeAlias = pa.RecordBatch | Packed  # what an encoder reads
 
 
-class Encoder:
-    """Encodes batch after batch, for one thread."""
+class UnseenValues:
+    """Takes values of further rows as ones that the fitted rows had, and counts them by column.
 
-    def __init__(self, features: FeatureMap) -> None:
+    A number outside the fitted range counts as its nearest end; a level that is unknown as the base
+    level or, with "error", it is refused.
+    """
+
+    def __init__(self, unknown: str = "base") -> None:
+        self.takes_levels = one_of("unknown", unknown, ("base", "error")) == "base"
+        self.unknown_levels, self.outside_range = Counter[str](), Counter[str]()
+
+    def notes(self) -> Iterator[str]:
+        """Yield what was changed, with counts."""
+        for name, count in self.unknown_levels.items():
+            yield f"{name}: {count:,} rows have a level not seen before, taken as base"
+        for name, count in self.outside_range.items():
+            yield f"{name}: {count:,} numbers outside the public range, taken as its nearest end"
+
+
+class Encoder:
+    """Encodes batch after batch, for one thread. Without `unseen`, unknown levels are refused."""
+
+    def __init__(self, features: FeatureMap, unseen: UnseenValues | None = None) -> None:
         self._features, self._joint_codes = features, features.joint_codes
+        self._outside = unseen and unseen.outside_range
+        self._unknown = unseen.unknown_levels if unseen and unseen.takes_levels else None
         # Of every category its last dictionary, the levels of that, and what they add to codes.
         self._dictionaries: dict[int, tuple[pa.Array, NDArray[np.int32], Codes]] = {}
 
@@ -209,7 +231,7 @@ class Encoder:
                     out[:, 1] = missing
                     out[missing, 0] = column.fill
             else:
-                column.encode(values, out)
+                column.encode(values, out, self._outside)
             by_name[column.name] = out[:, 0]
             at += len(column.design_columns)
         if features.derived:
@@ -253,12 +275,18 @@ class Encoder:
                 dictionary, places = codes_of(array)
                 if not same_dictionary(dictionary, self._dictionaries.get(member, (None,))[0]):
                     levels = column.table(dictionary)
-                    # Unknown levels, which no row may have, become anything.
-                    table = (levels * stride).astype(code.dtype)
+                    unknown, base = levels < 0, 0
+                    if self._unknown is not None and unknown.any():
+                        base = self._features.base_level(member)
+                    table = (np.where(unknown, base, levels) * stride).astype(code.dtype)
                     self._dictionaries[member] = dictionary, levels, table
                 _, levels, table = self._dictionaries[member]
                 if array.null_count or levels[:-1].min(initial=0) < 0:
-                    column.check_known(dictionary, places, levels[places])
+                    strange = np.flatnonzero(levels[places] < 0)
+                    if len(strange) and self._unknown is None:
+                        column.refuse_unknown(dictionary, int(places[strange[0]]))
+                    elif len(strange) and self._unknown is not None:
+                        self._unknown[column.name] += len(strange)
                 code += table.take(places)
             codes.append(code)
         return tuple(codes)

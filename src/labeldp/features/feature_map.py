@@ -2,19 +2,17 @@
 
 `raw_columns` gives the raw columns that a map reads, numbers as float64 and categories as text, the
 same whatever types a table arrives in, so that they encode to the same integers. A missing number
-is NaN, a missing category null; dates count days since 1970. `UnseenValueHandler` prepares rows
-with levels that the fitted rows did not have, or numbers outside their range.
+is NaN, a missing category null; dates count days since 1970.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +27,9 @@ from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis, Term, basis_from_json, basis_to_json
 from labeldp.features.categories import CategoricalColumn, codes_of, names_of
 from labeldp.features.columns import DesignColumn, NumericColumn
-from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
+from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes, UnseenValues
 from labeldp.io_util import read_json, schema_errors
 
-Unknown = Literal["base", "error"]
-"""An unknown level counts as the one without a column of its own, or is refused."""
 INTERCEPT = "intercept"
 LONGEST_NOTE = 1000
 _BATCH = 65_536
@@ -215,9 +211,19 @@ class FeatureMap:
         """Return an encoder for one thread."""
         return Encoder(self)
 
-    def encode(self, batch: pa.RecordBatch) -> Encoded:
+    def encode(self, batch: pa.RecordBatch, unseen: UnseenValues | None = None) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
-        return Encoder(self)(batch)
+        return Encoder(self, unseen)(batch)
+
+    def base_level(self, place: int) -> int:
+        """Return the code of a category's level that has no column of its own, or else the first.
+
+        It is mostly the commonest: that is the one left out where columns depend on each other.
+        """
+        levels = self.kept_places[self.category_blocks[place]][
+            : len(self.categorical[place].levels)
+        ]
+        return int(np.argmax(levels < 0))
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -248,9 +254,9 @@ class FeatureMap:
         ready = reader.prepared(self.columns, names["numeric"], names["categorical"])
         return ready.batches(self.columns, _BATCH)
 
-    def design(self, rows: Any) -> NDArray[np.float64]:
+    def design(self, rows: Any, unseen: UnseenValues | None = None) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""
-        parts = [self.integers(self.encode(batch)) for batch in self.batches(rows)]
+        parts = [self.integers(self.encode(batch, unseen)) for batch in self.batches(rows)]
         codes = np.concatenate(parts) if parts else np.zeros((0, len(self.kept_columns)))
         return codes * self.kept_scales
 
@@ -357,48 +363,3 @@ def _texts(names: list[str | None], places: NDArray[Any]) -> pa.Array:
     absent = arrow_numbers(np.array([name is None for name in names], np.uint8)).cast(pa.bool_())
     words = arrow_words([name or "" for name in names], pa.string())
     return pc.if_else(absent, no_value(pa.string()), words).take(arrow_numbers(places))
-
-
-class UnseenValueHandler:
-    """Makes rows such as the features were fitted on, and counts what it changes, by column."""
-
-    def __init__(self, features: FeatureMap, unknown: Unknown = "base") -> None:
-        if unknown not in get_args(Unknown):
-            raise InputError(f"`unknown` must be {', '.join(get_args(Unknown))}, not {unknown!r}")
-        self._features, self._unknown = features, unknown
-        self.unknown_levels, self.outside_range = Counter[str](), Counter[str]()
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with numbers in their ranges and no level that is unknown."""
-        for column in self._features.numeric:
-            at = batch.schema.get_field_index(column.name)
-            values = column_floats(batch.column(at), column.name)
-            outside = int(np.sum((values < column.low) | (values > column.high)))
-            if outside:
-                self.outside_range[column.name] += outside
-                within = arrow_numbers(np.clip(values, column.low, column.high))
-                batch = batch.set_column(at, column.name, within)
-        if self._unknown == "error":
-            return batch
-        blocks = self._features.category_blocks
-        for category, block in zip(self._features.categorical, blocks, strict=True):
-            at = batch.schema.get_field_index(category.name)
-            dictionary, places = codes_of(batch.column(at))
-            codes = category.table(dictionary)
-            strange = int(np.sum(codes[places] < 0))
-            if strange:
-                self.unknown_levels[category.name] += strange
-                # The base is the level that was pruned, or else the first.
-                is_pruned = self._features.kept_places[block][: len(category.levels)] < 0
-                base = category.levels[int(np.argmax(is_pruned))]
-                names = (*names_of(dictionary), None)
-                known = [base if codes[place] < 0 else name for place, name in enumerate(names)]
-                batch = batch.set_column(at, category.name, _texts(known, places))
-        return batch
-
-    def notes(self) -> Iterator[str]:
-        """Yield what was changed, with counts."""
-        for name, count in self.unknown_levels.items():
-            yield f"{name}: {count:,} rows have a level not seen before, taken as base"
-        for name, count in self.outside_range.items():
-            yield f"{name}: {count:,} numbers outside the public range, taken as its nearest end"

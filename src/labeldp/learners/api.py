@@ -13,7 +13,7 @@ import warnings
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning
-from labeldp.features.feature_map import Unknown, UnseenValueHandler
+from labeldp.features.encoder import UnseenValues
 from labeldp.learners import bags, linear
 from labeldp.learners.models import (
     Array,
@@ -58,7 +58,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     # Options compare by value, estimators by identity.
     __eq__, __hash__ = object.__eq__, object.__hash__
 
-    def predict(self, X: Any, *, unknown: Unknown = "base") -> Array:
+    def predict(self, X: Any, *, unknown: Literal["base", "error"] = "base") -> Array:
         """Return one prediction a row for raw rows or, after plain rows, for an array like them.
 
         `X` is a source, a path or a frame with the feature columns; others are not looked at.
@@ -69,9 +69,9 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         model = self._model()
         if model.features is None:
             return model.predict(_validate(self, X, reset=False))
-        handler = UnseenValueHandler(model.features, unknown)
-        parts = [model.predict(handler(batch)) for batch in model.features.batches(X)]
-        for note in handler.notes():
+        unseen = UnseenValues(unknown)
+        parts = [model.predict(batch, unseen) for batch in model.features.batches(X)]
+        for note in unseen.notes():
             warnings.warn(note, LabelDPWarning, stacklevel=2)
         return np.concatenate([np.empty(0), *parts])
 

@@ -320,11 +320,9 @@ def _effect_rows(features: FeatureMap) -> tuple[dict[str, list[Any]], pa.Table]:
         if number.log:  # of the number itself
             entering = np.copysign(np.expm1(np.abs(entering)), entering)
         typical[number.name], *grids[number.name] = entering.tolist()
-    for category, block in zip(features.categorical, features.category_blocks, strict=True):
+    for place, category in enumerate(features.categorical):
         if category.levels:
-            # The commonest level is the one that was left out, where one was.
-            left_out = features.kept_places[block][: len(category.levels)] < 0
-            typical[category.name] = category.levels[int(np.argmax(left_out))]
+            typical[category.name] = category.levels[features.base_level(place)]
             grids[category.name] = list(category.levels[:MAX_LEVELS])
     count, start, arrays = sum(map(len, grids.values())), 0, {}
     for name, values in grids.items():

@@ -41,6 +41,7 @@ from labeldp.errors import (
     to_range,
     to_str_tuple,
 )
+from labeldp.features.encoder import UnseenValues
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest, new_path, parse_json, read_bytes
 from labeldp.learners.layers import Matrix, input_columns, network_outputs, row_products
@@ -255,9 +256,9 @@ class LinearModel:
         """Number of columns."""
         return len(self.coef)
 
-    def predict(self, rows: Any) -> Array:
+    def predict(self, rows: Any, unseen: UnseenValues | None = None) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
-        design = rows if self.features is None else self.features.design(rows)
+        design = rows if self.features is None else self.features.design(rows, unseen)
         return _clip(row_products(design, self.coef) + self.intercept, self)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -314,12 +315,12 @@ class NetworkModel:
         """No coefficients: a network is not linear."""
         return ()
 
-    def predict(self, rows: Any) -> Array:
+    def predict(self, rows: Any, unseen: UnseenValues | None = None) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
         if self.features is None:
             inputs = (rows - np.array(self.centre)) / np.array(self.spread)
         else:
-            inputs = self.features.design(rows)[:, input_columns(self.features)]
+            inputs = self.features.design(rows, unseen)[:, input_columns(self.features)]
         return _clip(self.shift + self.scale * network_outputs(self.layers, inputs), self)
 
     def describe(self, bags: int) -> str:

@@ -169,7 +169,6 @@ def effect_picture(model: LinearModel, column: str) -> Picture:
         y_label="prediction",
         curves=tuple(curves),
         names=tuple(map(str, effect.values)) if levels else (),
-        sideways=levels and len(effect.values) > 6,
     )
 
 

@@ -123,7 +123,6 @@ def _picture(rows: list[Row]) -> Picture:
         tuple(curves),
         log_y=True,
         names=tuple(names),
-        sideways=True,
     )
 
 
