@@ -204,7 +204,7 @@ class Encoder:
 
     def __init__(self, features: FeatureMap, unseen: UnseenValues | None = None) -> None:
         self._features, self._joint_codes = features, features.joint_codes
-        self._outside = unseen and unseen.outside_range
+        self._outside = None if unseen is None else unseen.outside_range
         self._unknown = unseen.unknown_levels if unseen and unseen.takes_levels else None
         # Of every category its last dictionary, the levels of that, and what they add to codes.
         self._dictionaries: dict[int, tuple[pa.Array, NDArray[np.int32], Codes]] = {}
