@@ -23,7 +23,7 @@ from labeldp.learners.bags import (
     score_held_out,
     standardise_labels,
 )
-from labeldp.learners.layers import network_outputs, row_products
+from labeldp.learners.models import network_outputs, row_products
 from tests.drawn import bag_release_of, draw_release, pay_table
 from tests.tables import table as make_table
 

@@ -51,16 +51,19 @@ class Known:
         return float(constant - np.mean((self.labels - self.design @ coefficients) ** 2))
 
 
+RANGE = (-10.0, 10.0)
+
+
 def least_squares(white: NoisyNormalEquations) -> FitRule:
     return fit_rules.least_squares(white)
 
 
 RULES: dict[str, Callable[[NoisyNormalEquations], FitRule]] = {
     "least squares": least_squares,
-    "ridge": lambda white: fit_rules.ridge(white, 150.0),
-    "best ridge": lambda white: fit_rules.best_ridge(white, (-10.0, 10.0)),
-    "lasso": lambda white: fit_rules.lasso(white, 0.2),
-    "shrunken": lambda white: fit_rules.posterior_mean(white, (-10.0, 10.0)),
+    "ridge": lambda white: fit_rules.ridge(white, 150.0, RANGE),
+    "best ridge": lambda white: fit_rules.ridge(white, "auto", RANGE),
+    "lasso": lambda white: fit_rules.lasso(white, 0.2, RANGE),
+    "shrunken": lambda white: fit_rules.posterior_mean(white, RANGE),
 }
 
 

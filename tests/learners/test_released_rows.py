@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeRegressor
 from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, scan
 from labeldp.data.source import Source
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.layers import input_columns
+from labeldp.learners.models import input_columns
 from labeldp.learners.normal_equations import row_equations
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import CASES, EVERY, small_plan

@@ -90,7 +90,6 @@ class LinearSpline:
         ]
 
     def write(self, _columns: Columns, codes: ColumnCodes, out: Numbers) -> None:
-        """Write the codes of the design columns into an array."""
         for place, knot in enumerate(self.knots):
             np.maximum(codes[self.column] - knot, 0.0, out=out[:, place])
 
@@ -143,7 +142,6 @@ class Interaction:
         ]
 
     def write(self, _columns: Columns, codes: ColumnCodes, out: Numbers) -> None:
-        """Write the codes of the design column into an array."""
         one, other = (
             codes[column] if level is None else codes[column] == level
             for column, level in (self.left, self.right)

@@ -120,11 +120,6 @@ def _folded(text: str) -> str:
     return _spaced(text.casefold())
 
 
-def _yes_or_no(text: str) -> str | None:
-    """Return "yes" or "no" if a text is a word for one of them."""
-    return _YES_NO.get(_folded(text))
-
-
 def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
     """Return the levels by their form; missing, and those that have none, are left out."""
     groups: dict[str, list[str]] = {}
@@ -137,7 +132,7 @@ def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
 @lru_cache(maxsize=64)
 def _spellings(levels: tuple[str, ...]) -> list[tuple[Form, dict[str, list[str]]]]:
     """Return the ways in which texts may be spellings of a level, and the levels by their form."""
-    forms: list[Form] = [_spaced, _folded, _yes_or_no]
+    forms: list[Form] = [_spaced, _folded, lambda text: _YES_NO.get(_folded(text))]
     groups = [(form, _grouped(levels, form)) for form in forms]
     # Other words for yes and no are spellings only where the levels are one word for each.
     return groups if len(levels) == len(groups[-1][1]) == 2 else groups[:-1]

@@ -57,7 +57,6 @@ class Extremes:
             self._widen(float(np.fmin.reduce(values)), float(np.fmax.reduce(values)))
 
     def merge(self, other: Extremes) -> None:
-        """Add the statistics of other rows."""
         self.rows += other.rows
         self.missing += other.missing
         self.exact &= other.exact
@@ -82,7 +81,6 @@ class Levels:
     too_many: bool = False
 
     def add(self, array: pa.Array, _first_row: int = 0) -> None:
-        """Count one batch."""
         if self.limit < _MOST_LEVELS and not self.too_many:
             # A glance at the first values saves counting most columns of numbers; null and NaN are
             # no values.
@@ -100,7 +98,6 @@ class Levels:
         self.too_many |= self.distinct > self.limit
 
     def merge(self, other: Levels) -> None:
-        """Add the statistics of other rows."""
         self.counts.update(other.counts)
         self.too_many |= other.too_many or self.distinct > self.limit
 
@@ -129,7 +126,6 @@ class NumberSums:
         self.squares += int(np.dot(codes, codes))
 
     def merge(self, other: NumberSums) -> None:
-        """Add the sums of other rows."""
         self.rows += other.rows
         self.total += other.total
         self.squares += other.squares
@@ -171,7 +167,6 @@ class Tails:
             self._kept[end] = kept
 
     def merge(self, other: Tails) -> None:
-        """Take in those of other rows."""
         self._take(*other._kept)
 
     def sorted(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

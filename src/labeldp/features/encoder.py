@@ -264,7 +264,6 @@ class Encoder:
         return Packed(batch.num_rows, tuple(numbers), joint, read_person_hashes(batch))
 
     def _encode_categories(self, batch: pa.RecordBatch) -> tuple[Codes, ...]:
-        """Return joint codes."""
         codes = []
         for members, width in zip(self._joint_codes.groups, self._joint_codes.widths, strict=True):
             code, stride = np.zeros(batch.num_rows, code_kind(width)), width

@@ -87,7 +87,6 @@ class RandomFourierFeatures:
         ]
 
     def write(self, columns: Columns, codes: ColumnCodes, out: Numbers) -> None:
-        """Write the codes of the design columns into an array."""
         values = []
         for each in self.inputs:
             column = codes[each.column]

@@ -2,7 +2,7 @@
 
     api               LinearRegressor and BagRegressor, the scikit-learn estimators
     linear            fit a linear model:   normal_equations → fit_rules, shrinkage
-    bags              fit a ReLU network on weighted bags:   layers → training (torch)
+    bags              fit a ReLU network on weighted bags:   training (torch)
     models            what was learnt: predicts raw rows, is saved and loaded
     summary           a linear fit for people: text, tables and pictures
 

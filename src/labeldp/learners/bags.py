@@ -27,9 +27,15 @@ from scipy.linalg import block_diag
 from labeldp.data.source import Source, take_rows
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.layers import Matrix, input_columns
 from labeldp.learners.linear import refuse_contradictions
-from labeldp.learners.models import NETWORKS, NetworkModel, NetworkOptions, Quality
+from labeldp.learners.models import (
+    NETWORKS,
+    Matrix,
+    NetworkModel,
+    NetworkOptions,
+    Quality,
+    input_columns,
+)
 from labeldp.learners.normal_equations import bag_members
 from labeldp.passes.engine import Progress, quiet
 from labeldp.release.files import WANTS_TABLE, labelled_rows
@@ -38,7 +44,6 @@ from labeldp.release.label_model import BagLabels, RowLabels
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from labeldp.learners.training import TrainedNetwork
     from labeldp.release.files import Release
 
 Array = NDArray[np.float64]
@@ -161,9 +166,10 @@ def fit_release(
     if averages is None:
         averages = options.validation_fraction > 0 and bags.bags > 1
     if averages:
-        model = _fit_average(bags, release.noise, label_range, options, progress)
+        standard = standardise_labels(bags, release.noise, label_range)
     else:
-        model = _fit_one(bags, options, progress)
+        standard = centre_labels(bags)
+    model = _fit(*standard, options, progress, averages=averages)
     return replace(model, label_range=label_range)
 
 
@@ -178,55 +184,43 @@ def fit_rows(
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread <= 1e-12 * np.abs(centre)] = 1.0  # constant, but for rounding
     bags = WeightedBags.of_rows((rows - centre) / spread, labels)
-    model = _fit_one(bags, options, progress)
+    model = _fit(*centre_labels(bags), options, progress, averages=False)
     return replace(model, centre=centre.tolist(), spread=spread.tolist(), feature_names=names)
 
 
-def _fit_one(
-    bags: WeightedBags, options: NetworkOptions, progress: Progress | None = None
-) -> NetworkModel:
-    """Return one network, fitted to bags with equal weights.
-
-    It learns labels less the best constant, in units of the root mean square which that leaves per
-    row. Aggregation is linear, Σ w f = shift·Σ w + scale·Σ w g, so nothing is lost at any scale.
-    """
-    constants = bags.constants
-    square = float(constants @ constants)
-    shift = float(constants @ bags.labels) / square if square > 0 else 0.0
-    misses = bags.labels - shift * constants
-    scale = math.sqrt(float(misses @ misses) / (bags.energy_per_bag * bags.bags)) or 1.0
-    networks = _train(replace(bags, labels=misses / scale), options, progress)
-    return _model(bags, options, networks[0].matrices, networks, shift, scale)
-
-
-def _train(
+def _fit(
     bags: WeightedBags,
+    shift: float,
+    scale: float,
     options: NetworkOptions,
     progress: Progress | None,
     *,
-    in_parts: bool = False,
-) -> list[TrainedNetwork]:
-    """Return what `training.train` does; it needs torch."""
+    averages: bool,
+) -> NetworkModel:
+    """Return f = shift + scale·g, g a network of these bags, or the mean of several.
+
+    The average is of networks that have not seen different labels, as far as these support it:
+    all labels together judge, each the network that neither learnt from it nor stopped by it.
+    """
     try:
         from labeldp.learners import training
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
         raise MissingExtraError("the neural learner", "torch") from None
-    epochs = options.epochs * (NETWORKS if in_parts else 1)
+    epochs = options.epochs * (NETWORKS if averages else 1)
     with (progress or quiet)("epochs", epochs) as advance:
-        return training.train(bags, options, advance, in_parts=in_parts)
-
-
-def _model(
-    bags: WeightedBags,
-    options: NetworkOptions,
-    matrices: tuple[Matrix, ...],
-    networks: Sequence[TrainedNetwork],
-    shift: float,
-    scale: float,
-) -> NetworkModel:
-    """Return the model f = shift + scale·g of these matrices; losses are means over networks."""
+        networks = training.train(bags, options, advance, in_parts=averages)
+    matrices, share, quality = networks[0].matrices, None, None
+    if averages:
+        held_out = np.concatenate([network.held_out for network in networks])
+        outputs = np.concatenate([network.held_out_sums() for network in networks])
+        share, gain, gain_error = score_held_out(bags.labels[held_out], outputs)
+        matrices = average_networks([network.matrices for network in networks], share)
+        # Per row: as a share of the labels' variance, and in squared label units.
+        energy, variance = bags.energy_per_bag * bags.bags, scale**2
+        r2, r2_error = gain / energy, gain_error / energy
+        quality = Quality(variance * r2, variance * r2_error, r2, r2_error)
     losses = zip(*(network.losses for network in networks), strict=True)
     validation = zip(*(network.validation_losses for network in networks), strict=True)
     return NetworkModel(
@@ -239,35 +233,26 @@ def _model(
         validation_losses=[scale**2 * float(np.mean(epoch)) for epoch in validation],
         best_epoch=max(network.best_epoch for network in networks),
         feature_names=None if bags.features is None else bags.features.names,
+        share=share,
+        quality=quality,
     )
 
 
-# --- labels whose noise is known ---
+def centre_labels(bags: WeightedBags) -> tuple[WeightedBags, float, float]:
+    """Return bags of equal weight for a network g, and shift and scale to f from it.
 
-
-def _fit_average(
-    bags: WeightedBags,
-    std: Array,
-    label_range: tuple[float, float],
-    options: NetworkOptions,
-    progress: Progress | None,
-) -> NetworkModel:
-    """Return the mean of networks that have not seen different labels, as far as these support it.
-
-    All labels together judge, each the network that neither learnt from it nor stopped by it.
+    It learns labels less the best constant, in units of the root mean square which that leaves per
+    row. Aggregation is linear, Σ w f = shift·Σ w + scale·Σ w g, so nothing is lost at any scale.
     """
-    standard, shift, scale = standardise_labels(bags, std, label_range)
-    networks = _train(standard, options, progress, in_parts=True)
-    held_out = np.concatenate([network.held_out for network in networks])
-    outputs = np.concatenate([network.held_out_sums() for network in networks])
-    share, gain, gain_error = score_held_out(standard.labels[held_out], outputs)
-    matrices = average_networks([network.matrices for network in networks], share)
-    # Per row: as a share of the labels' variance, and in squared label units.
-    energy = standard.energy_per_bag * standard.bags
-    r2, r2_error, variance = gain / energy, gain_error / energy, scale**2
-    quality = Quality(variance * r2, variance * r2_error, r2, r2_error)
-    model = _model(bags, options, matrices, networks, shift, scale)
-    return replace(model, share=share, quality=quality)
+    constants = bags.constants
+    square = float(constants @ constants)
+    shift = float(constants @ bags.labels) / square if square > 0 else 0.0
+    misses = bags.labels - shift * constants
+    scale = math.sqrt(float(misses @ misses) / (bags.energy_per_bag * bags.bags)) or 1.0
+    return replace(bags, labels=misses / scale), shift, scale
+
+
+# --- labels whose noise is known ---
 
 
 def standardise_labels(

@@ -2,7 +2,7 @@
 
     least_squares   no shrinkage
     posterior_mean  the default where noise is public (theory §10)
-    ridge, lasso    with a given penalty; best_ridge, best_lasso choose it
+    ridge, lasso    with a given penalty, or the one that comes nearest to the posterior mean
     norm_bound      least squares in a ball: the paper's class F_{B_r}
 
 `choose_rule` takes the one that options ask for. A rule turns b̃ into b̂ = R·coefficients; A is its
@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ from labeldp.learners.shrinkage import PriorMixture, prior_family
 
 Array = NDArray[np.float64]
 Range = tuple[float, float]
+Penalty = float | Literal["auto"]
+CandidateT = TypeVar("CandidateT")
 
 POSTERIOR_MEAN = "posterior mean"
 _PROBES, _PROBE_STEP = 16, 0.3
@@ -131,14 +133,10 @@ def choose_rule(
             '`lasso` and `penalty="auto"` need a release of aggregated features, as of shaped-flag '
             "and wtd-flag; leave them out on bags and plain rows"
         )
-    if options.lasso == "auto":
-        return best_lasso(equations, label_range)
-    if options.lasso > 0:
-        return lasso(equations, options.lasso)
-    if options.penalty == "auto":
-        return best_ridge(equations, label_range)
-    if options.penalty > 0:
-        return ridge(equations, options.penalty)
+    if options.lasso != 0:
+        return lasso(equations, options.lasso, label_range)
+    if options.penalty != 0:
+        return ridge(equations, options.penalty, label_range)
     if options.max_norm is not None:
         return norm_bound(equations, options.max_norm)
     if options.shrink is False or equations.dof is not None:
@@ -163,56 +161,54 @@ def solution_map(equations: NoisyNormalEquations, penalty: float = 0.0) -> Array
 
 def least_squares(equations: NoisyNormalEquations) -> FitRule:
     """Return the fit that nothing holds back."""
-    return replace(ridge(equations, 0.0), info={"rule": "least squares"})
+    solve = solution_map(equations)
+    info = {"rule": "least squares"}
+    return FitRule(solve @ equations.estimate, equations.root @ solve, info)
 
 
-def ridge(equations: NoisyNormalEquations, penalty: float) -> FitRule:
+def ridge(equations: NoisyNormalEquations, penalty: Penalty, label_range: Range) -> FitRule:
     """Return argmin ‖b̃ − R·r‖² + penalty·‖r‖², the constant free: `Ridge` on all rows."""
+    refit = None
+    if penalty == "auto":
+        centred = _CentredColumns(equations)
+        values, left = centred.values, centred.left
+        unit = float(np.mean(values**2)) if len(values) else 1.0
+        penalties = np.append(0.0, _PENALTIES * unit)
+        kept = values**2 / (values**2 + penalties[:, None])
+
+        def path(estimate: Array) -> tuple[list[float], Array]:
+            return penalties.tolist(), (kept * (left.T @ estimate)) @ left.T
+
+        nearest = _nearest(equations, label_range, centred, path)
+        penalty, refit = nearest
     solve = solution_map(equations, penalty)
     info = {"rule": "ridge", "penalty": penalty}
     smoother = equations.root @ solve
-    return FitRule(solve @ equations.estimate, smoother, info, multiplier=penalty)
-
-
-def best_ridge(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
-    """Return the ridge whose predictions come nearest to the posterior mean.
-
-    Under the prior of `posterior_mean` that is the penalty of least expected error. Least
-    estimated risk is a worse guide: where noise dominates it is now and then far too low by chance.
-    """
-    centred = _CentredColumns(equations)
-    values, left = centred.values, centred.left
-    unit = float(np.mean(values**2)) if len(values) else 1.0
-    penalties = np.append(0.0, _PENALTIES * unit)
-    kept = values**2 / (values**2 + penalties[:, None])
-
-    def path(estimate: Array) -> tuple[list[float], Array]:
-        slopes = (kept * (left.T @ estimate)) @ left.T
-        return penalties.tolist(), slopes + centred.mean * (centred.mean @ estimate)
-
-    return _nearest(equations, label_range, path, lambda penalty: ridge(equations, penalty))
+    return FitRule(solve @ equations.estimate, smoother, info, refit, multiplier=penalty)
 
 
 def _nearest(
     equations: NoisyNormalEquations,
     label_range: Range,
-    path: Callable[[Array], tuple[Sequence[Any], Array]],
-    rule: Callable[[Any], FitRule],
-) -> FitRule:
-    """Return the rule of the candidate whose predictions are nearest to the posterior mean.
+    centred: _CentredColumns,
+    path: Callable[[Array], tuple[Sequence[CandidateT], Array]],
+) -> tuple[CandidateT, Callable[[Array], Array]]:
+    """Return the candidate whose predictions are nearest to the posterior mean, and its refit.
 
-    `path` gives the candidates from b̃, and their predictions, a row each.
+    `path` gives the candidates from b̃, and what their slopes predict, a row each. Under the prior
+    of `posterior_mean` the nearest is that of least expected error. Least estimated risk is a worse
+    guide: where noise dominates it is now and then far too low by chance.
     """
     target = posterior_mean(equations, label_range).refit
     assert target is not None
 
-    def nearest(estimate: Array) -> tuple[Any, Array]:
+    def nearest(estimate: Array) -> tuple[CandidateT, Array]:
         candidates, predictions = path(estimate)
+        predictions = predictions + centred.mean * (centred.mean @ estimate)
         place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
         return candidates[place], predictions[place]
 
-    candidate, _ = nearest(equations.estimate)
-    return replace(rule(candidate), refit=lambda other: nearest(other)[1])
+    return nearest(equations.estimate)[0], lambda other: nearest(other)[1]
 
 
 # --- bounded norm ---
@@ -328,47 +324,37 @@ def posterior_mean(
 # --- lasso ---
 
 
-def lasso(equations: NoisyNormalEquations, penalty: float) -> FitRule:
+def lasso(equations: NoisyNormalEquations, penalty: Penalty, label_range: Range) -> FitRule:
     """Return argmin ‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: `Lasso` on all rows."""
     centred, estimate, rows = _CentredColumns(equations), equations.estimate, equations.rows or 1
-    columns = centred.columns
-    slopes = _lasso_path(columns, estimate, rows, np.array([penalty]), 100_000)[0]
-    # At the optimum no column has a gradient above the penalty.
-    gradient = columns.T @ (estimate - columns @ slopes) / rows
-    slack = 1e-6 * float(np.abs(columns.T @ estimate / rows).max(initial=0.0))
-    if float(np.abs(gradient).max(initial=0.0)) > penalty + slack:
-        raise InputError("the lasso does not settle: columns are too nearly dependent; use a ridge")
-    return _lasso_rule(centred, estimate, penalty, slopes)
+    columns, refit = centred.columns, None
 
+    def largest_gradient(misses: Array) -> float:
+        return float(np.abs(columns.T @ misses / rows).max(initial=0.0))
 
-def best_lasso(equations: NoisyNormalEquations, label_range: Range) -> FitRule:
-    """Return the lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
-    centred, rows = _CentredColumns(equations), equations.rows
-    assert rows is not None
-    columns = centred.columns
+    if penalty == "auto":
 
-    def path(estimate: Array) -> tuple[list[tuple[float, Array]], Array]:
-        largest = float(np.abs(columns.T @ estimate / rows).max(initial=0.0))
-        penalties = largest * _LASSO_SHARES
-        slopes = _lasso_path(columns, estimate, rows, penalties)
-        predictions = slopes @ columns.T + centred.mean * (centred.mean @ estimate)
-        return list(zip(penalties.tolist(), slopes, strict=True)), predictions
+        def path(estimate: Array) -> tuple[list[tuple[float, Array]], Array]:
+            penalties = largest_gradient(estimate) * _LASSO_SHARES
+            slopes = _lasso_path(columns, estimate, rows, penalties)
+            return list(zip(penalties.tolist(), slopes, strict=True)), slopes @ columns.T
 
-    return _nearest(
-        equations, label_range, path, lambda each: _lasso_rule(centred, equations.estimate, *each)
-    )
-
-
-def _lasso_rule(
-    centred: _CentredColumns, estimate: Array, penalty: float, slopes: Array
-) -> FitRule:
-    """Return the rule; where b̂ is smooth it moves as least squares on the columns it keeps."""
-    basis = np.linalg.qr(centred.columns[:, slopes != 0])[0]
+        (penalty, slopes), refit = _nearest(equations, label_range, centred, path)
+    else:
+        slopes = _lasso_path(columns, estimate, rows, np.array([penalty]), 100_000)[0]
+        # At the optimum no column has a gradient above the penalty.
+        slack = 1e-6 * largest_gradient(estimate)
+        if largest_gradient(estimate - columns @ slopes) > penalty + slack:
+            raise InputError(
+                "the lasso does not settle: columns are too nearly dependent; use a ridge"
+            )
+    # Where b̂ is smooth it moves as least squares on the columns that are kept.
+    basis = np.linalg.qr(columns[:, slopes != 0])[0]
     smoother = basis @ basis.T + np.outer(centred.mean, centred.mean)
     kept = int(np.count_nonzero(slopes))
     info = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
     coefficients = centred.insert_constant(slopes, estimate)
-    return FitRule(coefficients, smoother, info, multiplier=penalty)
+    return FitRule(coefficients, smoother, info, refit, multiplier=penalty)
 
 
 def _lasso_path(

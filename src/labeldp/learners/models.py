@@ -44,10 +44,10 @@ from labeldp.errors import (
 from labeldp.features.encoder import UnseenValues
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest, new_path, parse_json, read_bytes
-from labeldp.learners.layers import Matrix, input_columns, network_outputs, row_products
 from labeldp.mechanisms.options import checked, option
 
 Array = NDArray[np.float64]
+Matrix = NDArray[np.float32]
 Arrays = dict[str, NDArray[Any]]
 OptionsT = TypeVar("OptionsT", "LinearOptions", "NetworkOptions")
 
@@ -56,11 +56,10 @@ NETWORKS = 5
 """So many are averaged, each trained without its part of the labels."""
 MAX_RISK = 0.05
 """Largest probability of being worse than a constant at which predictions count as useful."""
-_DAMAGE = (
-    OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError,
-    MemoryError, RuntimeError, zipfile.BadZipFile,
-)  # fmt: skip
-"""Whatever reading a damaged file may raise."""
+_CHUNK = 512
+"""Rows that are computed at once, always so many: what BLAS makes of a row depends, in its last
+bits, on how many there are."""
+_ROWS = 4096
 
 
 # --- parts of a model ---
@@ -374,6 +373,46 @@ def _clip(predictions: Array, model: Model) -> Array:
     return np.asarray(np.clip(predictions, *model.label_range))
 
 
+# --- predictions, the same for a row alone as among a million ---
+
+
+def row_products(rows: Array, coefficients: Array) -> Array:
+    """Return rows @ coefficients, the same for a row alone as among a million (unlike BLAS)."""
+    parts = [
+        np.add.reduce(np.multiply(rows[start : start + _ROWS], coefficients, order="C"), axis=1)
+        for start in range(0, len(rows), _ROWS)
+    ]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def input_columns(features: FeatureMap) -> NDArray[np.intp]:
+    """Return the places of a network's inputs in the design: levels of categories, then numbers.
+
+    The constant is left out: it is the network's own bias.
+    """
+    numbers = features.number_columns
+    places = features.kept_places[[*range(numbers.stop, features.width), *numbers]]
+    return np.asarray(places[places >= 0])
+
+
+def network_outputs(matrices: tuple[Matrix, ...], inputs: Array) -> Array:
+    """Return the network's output for every row. Each matrix has the bias as its last row."""
+    layers = [matrix.astype(np.float64) for matrix in matrices]
+    result = np.empty(len(inputs))
+    for start in range(0, len(inputs), _CHUNK):
+        part = inputs[start : start + _CHUNK]
+        hidden = np.pad(part, ((0, _CHUNK - len(part)), (0, 0)))
+        for place, matrix in enumerate(layers):
+            if place:
+                np.maximum(hidden, 0.0, out=hidden)
+            if matrix.shape[1] == 1:
+                hidden = row_products(hidden, matrix[:-1, 0])[:, None] + matrix[-1]
+            else:
+                hidden = hidden @ matrix[:-1] + matrix[-1]
+        result[start : start + _CHUNK] = hidden[: len(part), 0]
+    return result
+
+
 # --- files ---
 
 
@@ -452,7 +491,7 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
         if document["seal"] != seal_of(document, arrays):
             raise ValueError("it is an altered model file: its seal does not match")
         return of_format.from_document(document, arrays)
-    except _DAMAGE as error:
+    except Exception as error:  # whatever reading a damaged file may raise
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
             f"{path} is not a model file ({' or '.join(kinds)}), or a damaged one: {reason}; name "

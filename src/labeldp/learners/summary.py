@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from statistics import NormalDist
 from typing import Any
 
@@ -83,15 +82,13 @@ class Summary:
         lines += _aligned([_HEADER, *map(_table_cells, shown)], str.rjust)
         if len(shown) < len(entries):
             lines.append(f"… and {len(entries) - len(shown)} more, nearer to their errors")
-        remarks = self._remarks()
+        bases = self.document["base_levels"].items()
+        levels = ", ".join(f"{name}={' or '.join(levels)}" for name, levels in bases)
+        remarks = [f"Levels count from {levels}."] if levels else []
+        remarks += self.document["notes"]
         return "\n".join([*lines, "", *remarks] if remarks else lines)
 
     __str__ = __repr__ = text
-
-    def _repr_html_(self) -> str:
-        """Return two tables for notebooks; names may come from anyone's file, so all is escaped."""
-        cells = map(_table_cells, self.document["coefficients"])
-        return _html_table("", self._facts()) + _html_table(self._title(), [_HEADER, *cells])
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
@@ -131,11 +128,6 @@ class Summary:
         if target is None:
             return f"{title}; no intervals"
         return f"{title} and {self.document['confidence']:.0%} intervals for {target}"
-
-    def _remarks(self) -> list[str]:
-        bases = self.document["base_levels"].items()
-        levels = ", ".join(f"{name}={' or '.join(levels)}" for name, levels in bases)
-        return [*([f"Levels count from {levels}."] if levels else []), *self.document["notes"]]
 
 
 def effect_picture(model: LinearModel, column: str) -> Picture:
@@ -188,12 +180,6 @@ def _aligned(rows: Sequence[Sequence[str]], justify: Any) -> Iterator[str]:
     for first, *others in rows:
         cells = [justify(cell, width) for cell, width in zip(others, widths[1:], strict=True)]
         yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
-
-
-def _html_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
-    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><caption>{escape(caption)}</caption>{body}</table>"
 
 
 def _deviations(model: LinearModel) -> float:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InputError
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.layers import Matrix
-from labeldp.learners.models import NETWORKS, NetworkOptions
+from labeldp.learners.models import NETWORKS, Matrix, NetworkOptions
 
 _PART_ROWS = 4096
 """Rows taken forward and back at once: their activations stay in the cache."""
