@@ -282,9 +282,9 @@ class Encoder:
                 _, levels, table = self._dictionaries[member]
                 if array.null_count or levels[:-1].min(initial=0) < 0:
                     strange = np.flatnonzero(levels[places] < 0)
-                    if len(strange) and self._unknown is None:
-                        column.refuse_unknown(dictionary, int(places[strange[0]]))
-                    elif len(strange) and self._unknown is not None:
+                    if len(strange):
+                        if self._unknown is None:
+                            column.refuse_unknown(dictionary, int(places[strange[0]]))
                         self._unknown[column.name] += len(strange)
                 code += table.take(places)
             codes.append(code)

@@ -220,10 +220,8 @@ class FeatureMap:
 
         It is mostly the commonest: that is the one left out where columns depend on each other.
         """
-        levels = self.kept_places[self.category_blocks[place]][
-            : len(self.categorical[place].levels)
-        ]
-        return int(np.argmax(levels < 0))
+        levels, block = self.categorical[place].levels, self.category_blocks[place]
+        return int(np.argmax(self.kept_places[block][: len(levels)] < 0))
 
     @property
     def reading(self) -> dict[str, Any]:
