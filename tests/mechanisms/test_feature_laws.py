@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import Release, scan, verify
+from labeldp.mechanisms.bags import Draw, check_members
 from labeldp.mechanisms.checks import _entries_fit, _fits, bag_squares, improbable
 from labeldp.release.certificate import seal
 from labeldp.release.tables import table_digest
@@ -133,6 +134,17 @@ def test_a_table_that_cannot_be_encoded_is_a_problem_and_no_error(
 
 
 # --- what cannot be ------------------------------------------------------------------------
+
+
+def test_seeds_that_nobody_drew() -> None:
+    from labeldp.sampling.streams import fresh_seed
+
+    def told(seed: str) -> bool:
+        draw = Draw(100, 2, 3, seed, random=True, over_draw=False)
+        return bool(check_members(draw.table(), draw))
+
+    assert not any(told(fresh_seed()) for _ in range(100))
+    assert all(map(told, [f"{3:064x}", "00" * 32, "deadbeef" * 8, f"{2**127:064x}"]))
 
 
 def test_a_given_seed_is_not_called_random(tmp_path: Path) -> None:
