@@ -159,9 +159,9 @@ TEXTS = st.sampled_from(
 @given(st.lists(st.lists(TEXTS, max_size=20), min_size=1, max_size=4))
 def test_counts_of_parts_add_up_to_those_of_the_whole(parts: list[list[str]]) -> None:
     whole, batches = TextCounts(), TextCounts()
-    whole.add(pa.array([text for part in parts for text in part], pa.string()), "%d/%m/%Y")
+    whole.add(pa.array([text for part in parts for text in part], pa.string()), (), "%d/%m/%Y")
     for part in reversed(parts):
-        batches.add(pa.array(part, pa.string()).dictionary_encode(), "%d/%m/%Y")
+        batches.add(pa.array(part, pa.string()).dictionary_encode(), (), "%d/%m/%Y")
     assert batches == whole
 
 
@@ -299,6 +299,21 @@ def test_what_means_missing_in_one_column(form: str, tmp_path: Path) -> None:
     }
     with pytest.raises(DataError, match="na: there is no column 'z'"):
         scan(data, label="y", na=["z=99"])
+
+
+@pytest.mark.parametrize("word", [" ", " NA ", "NA ", '" "'])
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [(["1", "2"], "int64"), (["1.5", "2"], "double"), (["true", "false"], "bool")],
+)
+def test_words_for_missing_may_have_blanks_beside_them(
+    texts: list[str], kind: str, word: str, tmp_path: Path
+) -> None:
+    plain = column(in_csv([*texts, "NA"], tmp_path))
+    assert plain[0] == kind
+    assert (
+        column(write(tmp_path / "blanks.csv", "x,z", [f"{t},1" for t in (*texts, word)])) == plain
+    )
 
 
 @pytest.mark.parametrize(

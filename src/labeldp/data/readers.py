@@ -165,8 +165,7 @@ class TableReader(ABC):
         rows, counts = self.rows, dict[str, TextCounts]()
         if to_count or self.delimited:
             check_breadth(len(to_count))
-            stored = replace(self, parsers=parsers)
-            rows, counts = stored.count_texts(to_count, options.date_format)
+            rows, counts = replace(self, parsers={}).count_texts(to_count, options.date_format)
         number_words = any(re.fullmatch(NUMBER, word) for word in self.null_words)
         inferred, decimal, notes = infer_parsers(counts, options, numeric, categorical)
         for name, parser in inferred.items():
@@ -182,12 +181,14 @@ class TableReader(ABC):
     ) -> tuple[int, dict[str, TextCounts]]:
         """Return the rows, and what the texts (or digits) of these columns look like."""
         rows, counts = 0, {name: TextCounts() for name in names}
+        missing = {name: self.missing(name) for name in names}
         # The patterns are compiled for every batch, so few large ones are counted.
         for batch in self.batches(names, _COUNT_ROWS):
             rows += batch.num_rows
             for name, count in counts.items():
                 column = batch.column(name)
-                count.add(digits_of(column) if is_number_type(column.type) else column, date_format)
+                column = digits_of(column) if is_number_type(column.type) else column
+                count.add(column, missing[name], date_format)
         return rows, counts
 
 

@@ -116,7 +116,7 @@ class TextCounts:
     kinds: Counter[str] = field(default_factory=Counter)
     """"values": all but missing and empty ones. Of them "integer", "padded", "boolean", "decimal"
     (other plain numbers), "word" (nothing of all this, without a digit), "declared" (dates of the
-    declared format). "empty": texts such as - or ?."""
+    declared format). "empty": words for missing, - or ?."""
     numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Numbers that are not whole, by decimal sign and unit; some are numbers with either sign."""
     dates: Counter[str] = field(default_factory=Counter)
@@ -124,7 +124,9 @@ class TextCounts:
     words: set[str] = field(default_factory=set)
     """Different texts of "word", until there are more than may stand among numbers."""
 
-    def add(self, column: pa.Array, date_format: str | None = None) -> None:
+    def add(
+        self, column: pa.Array, missing: Sequence[str] = (), date_format: str | None = None
+    ) -> None:
         """Count the texts of one batch."""
         texts = trimmed(column.drop_null())
         counts = arrow_numbers(np.ones(len(texts), np.int64))
@@ -137,15 +139,20 @@ class TextCounts:
         def total(which: pa.Array) -> int:
             return pc.sum(counts.filter(which)).as_py() or 0
 
-        def take(pattern: str) -> int:
-            """Set texts with a pattern aside; return how many they are."""
+        def take(which: str | pa.Array) -> int:
+            """Set texts with a pattern, or these texts, aside; return how many they are."""
             nonlocal texts, counts
-            fits = pc.match_substring_regex(texts, pattern)
+            if isinstance(which, str):
+                fits = pc.match_substring_regex(texts, which)
+            else:
+                fits = pc.is_in(texts, value_set=which)
             number, others = total(fits), pc.invert(fits)
             texts, counts = texts.filter(others), counts.filter(others)
             return number
 
         kinds = self.kinds
+        # Arrow's own reader does not know words with blanks beside them, as it knows no - or ?.
+        empty = take(arrow_words(missing, pa.string()))
         kinds["values"] += pc.sum(counts).as_py() or 0
         if date_format is not None:
             kinds["declared"] += total(parse_dates(texts, date_format).is_valid())
@@ -153,8 +160,8 @@ class TextCounts:
         grouped = total(pc.match_substring_regex(texts, _GROUPED_BY_POINT))
         decimals = take(_DECIMAL)
         self.numbers += Counter({(".", ""): decimals, (",", ""): grouped})
-        empty = take(r"^[^\pL\pN]*$")
-        kinds.update(values=-empty, empty=empty, decimal=decimals)
+        signs = take(r"^[^\pL\pN]*$")
+        kinds.update(values=-signs, empty=empty + signs, decimal=decimals)
         kinds["padded"] += take(r"^-?0\d+$")  # 007 is not 7
         kinds["boolean"] += take(_BOOLEAN)
         if not len(texts):  # usual, and to compile the patterns below takes long
