@@ -116,7 +116,8 @@ class TextCounts:
     kinds: Counter[str] = field(default_factory=Counter)
     """"values": all but missing and empty ones. Of them "integer", "padded", "boolean", "decimal"
     (other plain numbers), "word" (nothing of all this, without a digit), "declared" (dates of the
-    declared format). "empty": words for missing, - or ?."""
+    declared format). "empty": texts such as - or ?.
+    "missing": words for that, with blanks beside them if Arrow reads the text."""
     numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Numbers that are not whole, by decimal sign and unit; some are numbers with either sign."""
     dates: Counter[str] = field(default_factory=Counter)
@@ -151,8 +152,7 @@ class TextCounts:
             return number
 
         kinds = self.kinds
-        # Arrow's own reader does not know words with blanks beside them, as it knows no - or ?.
-        empty = take(arrow_words(missing, pa.string()))
+        kinds["missing"] += take(arrow_words(missing, pa.string()))
         kinds["values"] += pc.sum(counts).as_py() or 0
         if date_format is not None:
             kinds["declared"] += total(parse_dates(texts, date_format).is_valid())
@@ -160,8 +160,8 @@ class TextCounts:
         grouped = total(pc.match_substring_regex(texts, _GROUPED_BY_POINT))
         decimals = take(_DECIMAL)
         self.numbers += Counter({(".", ""): decimals, (",", ""): grouped})
-        signs = take(r"^[^\pL\pN]*$")
-        kinds.update(values=-signs, empty=empty + signs, decimal=decimals)
+        empty = take(r"^[^\pL\pN]*$")
+        kinds.update(values=-empty, empty=empty, decimal=decimals)
         kinds["padded"] += take(r"^-?0\d+$")  # 007 is not 7
         kinds["boolean"] += take(_BOOLEAN)
         if not len(texts):  # usual, and to compile the patterns below takes long
@@ -322,7 +322,8 @@ def _infer(
     if date_format is not None and counts.enough(kinds["declared"]):
         others = values - kinds["declared"]
         return ColumnParser(MOMENT, date_format=date_format, unparsed=others)
-    clean = not kinds["empty"]  # Arrow knows no texts for missing but words
+    # Arrow's own reader knows no texts for missing but words without blanks beside them.
+    clean = not (kinds["empty"] or kinds["missing"])
     if kinds["boolean"] == values > 0:
         return ColumnParser(pa.bool_(), direct=clean)
     sign = max(signs, key=lambda each: counts.with_decimal(each)[0])
@@ -330,7 +331,7 @@ def _infer(
     numbers += kinds["padded"] if is_number else 0
     best = max(dates, key=lambda each: (dates[each], each[:2] != "%m"), default=ISO)
     parsed = max(numbers, dates[best])
-    nothing = not values and clean
+    nothing = not (values or kinds["empty"])
     accepted = nothing or (counts.enough(parsed) and not kinds["padded"])
     if not (accepted or is_number):
         return _CATEGORY
