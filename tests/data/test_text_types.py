@@ -304,7 +304,7 @@ def test_what_means_missing_in_one_column(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", [" ", " NA ", "NA ", '" "'])
 @pytest.mark.parametrize(
     ("texts", "kind"),
-    [(["1", "2"], "int64"), (["1.5", "2"], "double"), (["true", "false"], "bool")],
+    [(["1", "2"], "int64"), (["1.5", "2"], "double"), (["true", "false"], "bool"), ([], "double")],
 )
 def test_words_for_missing_may_have_blanks_beside_them(
     texts: list[str], kind: str, word: str, tmp_path: Path
