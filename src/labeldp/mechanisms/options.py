@@ -93,22 +93,14 @@ _count = checked(to_int, partial(at_least, 1))
 _seed = checked(to_int, partial(at_least, 0))
 _positive = checked(to_float, positive)
 _leverage = checked(to_float, partial(in_range, 0, 1))
-
-
-def _within(low: float, high: float) -> Converter:
-    """Return a converter of numbers from `low` to `high`."""
-
-    def converter(name: str, value: Any) -> float:
-        number = to_float(name, value)
-        if not low <= number <= high:
-            raise InputError(f"`{name}` must lie between {low:g} and {high:g}, not {number:g}")
-        return number
-
-    return converter
-
-
-_ridge = _within(0, 1e6)
 _end_share = checked(to_float, end_share)
+
+
+def _ridge(name: str, value: Any) -> float:
+    number = to_float(name, value)
+    if not 0 <= number <= 1e6:
+        raise InputError(f"`{name}` must lie between 0 and 1e6, not {number:g}")
+    return number
 
 
 def _residual_share(name: str, value: Any) -> float:
