@@ -22,7 +22,6 @@ def test_the_triangle_of_the_aggregates_says_what_they_say(tmp_path: Path) -> No
     assert (small.table.num_rows, small.bags) == (columns + 1, 500)
     assert verify(tmp_path / "r", table(400)).problems == ()
     models = [LinearRegressor().fit(release) for release in (whole, small)]
-    assert [model.dof_ for model in models] == [500 - columns] * 2
     # the labels of the triangle are rounded to their grid once more
     np.testing.assert_allclose(models[1].coef_, models[0].coef_, rtol=0.05, atol=1e-3)
 
