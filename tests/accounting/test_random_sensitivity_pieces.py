@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from labeldp.accounting import gaussian, weighted_bags
-from labeldp.accounting.calibrate import calibrate, epsilon_at
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.weighted_bags import (
     CountDistribution,
     RandomWeightsProfile,
@@ -255,12 +255,3 @@ def test_weights_and_noise_must_be_numbers():
     for width, std in ((0.0, 1.0), (1.0, 0.0)):
         with pytest.raises(InputError):
             realised_mu([[1.0]], [[True]], width, std)
-
-
-def test_the_smallest_bag_is_the_one_found_one_by_one():
-    law = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 6.0)
-    for delta in (0.02, 0.15):
-        first = next(
-            n for n in range(1, 99) if law.with_parameter("bag_size", n).delta(0.5).upper <= delta
-        )
-        assert calibrate(law, "bag_size", 0.5, delta) == first
