@@ -63,7 +63,7 @@ class Verification(ReprMixin):
     weak: tuple[str, ...] = ()
     """Reasons why the guarantee, which holds, protects little."""
     untested: tuple[str, ...] = ()
-    """What was not tested, though a forger might have changed it."""
+    """What was not checked, though a forger might have changed it."""
     signed_by: tuple[str, ...] = ()
     """Names of the required keys, which all signed."""
 
@@ -77,7 +77,7 @@ class Verification(ReprMixin):
         more = len(self.problems) - _MOST_PROBLEMS
         facts += [("", f"and {more} more")] if more > 0 else []
         facts += [("weak", text) for text in self.weak]
-        facts += [("not tested", text) for text in self.untested]
+        facts += [("not checked", text) for text in self.untested]
         return (f"Valid: {self.summary}" if self.valid else "NOT valid", tuple(facts))
 
 

@@ -119,11 +119,15 @@ class MechanismPlan:
         """What privacy does to predictions, in words."""
         low, high = self.labels.range
         error, kept = math.sqrt(self.forecast.added_mse), max(0.0, self.explained_share_kept)
+        size = "adds errors without bound"
+        if math.isfinite(error):
+            size = (
+                f"adds {number(error, 3)} to a prediction (root mean square, "
+                f"{error / (high - low):.2g} of the label range)"
+            )
         return (
-            f"privacy adds {number(error, 3)} to a prediction (root mean square, "
-            f"{error / (high - low):.2g} of the label range) and leaves at most {kept:.0%} of what "
-            f"features may explain: a fit {'may not be' if kept else 'is not'} better than the "
-            "mean of the labels"
+            f"privacy {size} and leaves at most {kept:.0%} of what features may explain: a fit "
+            f"{'may not be' if kept else 'is not'} better than the mean of the labels"
         )
 
     # ---- for the run
