@@ -57,6 +57,7 @@ _SAID: dict[str, tuple[str, ...]] = {
     "release/release.intoto.json": (
         "cannot be read as JSON",
         "does not hold an envelope of signatures",
+        "does not hold signatures as labeldp writes",
     ),
 }
 """What is said of a file that holds something else."""
@@ -66,6 +67,8 @@ HARMLESS = {("about.toml", "nothing"), ("data.csv", "a page")}
 
 def expected(name: str, odd: str) -> tuple[str, ...]:
     """Words of which some are in what a command says of such a file."""
+    if name == "plan.json.released":  # whatever has this name says that the plan was released
+        return _SAID[name]
     return ODDITIES[odd][1] or _SAID[name]
 
 

@@ -122,7 +122,7 @@ def test_killed_at_random_moments(world: World, tmp_path: Path, tried: Tried) ->
         process = subprocess.Popen(
             release(world, out, 50_000), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-        time.sleep(draw.uniform(0.5, 6))
+        time.sleep(draw.uniform(0.2, 1.5))
         process.send_signal(draw.choice((signal.SIGKILL, signal.SIGTERM)))
         said = process.communicate(timeout=120)[1].decode()
         kills += process.returncode not in (0, 1)

@@ -29,7 +29,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "data.csv": (
         "plan --anyway {file} {label} {quick}",
         "look {file} --drop label",
-        "inspect {file} {label}",
     ),
     "data.parquet": ("plan --anyway {file} {label} {quick}", "look {file} --drop label"),
     "plan.json": ("release {data} {label} --plan {file} --out {new}",),
