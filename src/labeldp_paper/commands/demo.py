@@ -89,7 +89,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
         "verified": verify(target).valid,
         "mse_all_labels": residual_ms,
         "mse_private": _mse(LinearRegressor().fit(paper), source),
-        "mse_default": _mse(LinearRegressor().fit(released), source),
+        "mse_default": _mse(LinearRegressor().fit(released, source), source),
         "expected_excess": paper.certificate["utility"]["excess_mean"] * (1 + added / residual_ms),
         "expected_excess_default": planned.forecast.added_mse / residual_ms,
     }
