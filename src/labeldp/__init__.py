@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from labeldp.mechanisms.forecast import Forecast as Forecast
     from labeldp.passes.engine import LocalEngine as LocalEngine
     from labeldp.planning import Plan as Plan, plan as plan
-    from labeldp.profile.look import look as look
+    from labeldp.profile import look as look
     from labeldp.release.files import Release as Release
     from labeldp.spark.engine import SparkEngine as SparkEngine
     from labeldp.verification import Verification as Verification, verify as verify
@@ -63,7 +63,7 @@ _NAMES = {
     "mechanisms.forecast": ["Forecast"],
     "passes.engine": ["LocalEngine"],
     "planning": ["Plan", "plan"],
-    "profile.look": ["look"],
+    "profile": ["look"],
     "release.files": ["Release"],
     "spark.engine": ["SparkEngine"],
     "verification": ["Verification", "verify"],

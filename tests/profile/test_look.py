@@ -42,27 +42,10 @@ def test_labels_sway_nothing_but_what_is_marked() -> None:
     answers = []
     for factor in (1, 7):
         made = {"x": np.arange(300) % 37 + 0.5, "k": ["ab"[n % 2] for n in range(300)]}
-        made["y"] = np.arange(300.0) % 11 * factor
+        made["y"] = (np.arange(300.0) % 11 * factor) % 13
         answers.append(look(pa.table(made), label="y"))
-    labels = [answer.pop("label") for answer in answers]
-    assert labels[0] != labels[1]
+    assert [answer.pop("label")["copies"] for answer in answers] == [{}, {}]
     assert answers[0] == answers[1]
-
-
-def test_outliers_and_what_winsorising_makes_of_them() -> None:
-    """Of ten thousand numbers the default reaches five typing errors, and not twenty."""
-    x = np.random.default_rng(7).normal(10, 2, 10_000).round(2)
-    few, many = x.copy(), x.copy()
-    few[:5] *= 1000
-    many[:20] *= 1000
-    plain, reached, beyond = (look({"x": each})["findings"] for each in (x, few, many))
-    assert plain == []
-    (said,) = reached
-    assert said.startswith(f"x: {few.max():g} is far from the usual 9.975: its row")
-    before, after = map(float, re.findall(r"leverage (\S+), winsorised (\S+)", said)[0])
-    assert before > 0.1 > 0.01 > after
-    (after,) = re.findall(r"winsorised (\S+)", *beyond)
-    assert float(after) > 0.01
 
 
 def test_ids_that_repeat_and_duplicates() -> None:

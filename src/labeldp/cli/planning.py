@@ -67,7 +67,7 @@ _NO_LABEL = (
 @json_option
 def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
-    from labeldp.profile.look import cells, command, look as profile, summary
+    from labeldp.profile import cells, command, look as profile, summary
     from labeldp.report.page import look_page
 
     if html is not None:
@@ -93,9 +93,6 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
         say(f"- {sentence}", indent="  ")
         for line in code:
             print(f"      {line}")
-    if answer["label"] is not None:
-        print()
-        emit_facts("Label (for the curator only)", answer["label"]["facts"])
     print(f"\n{command(answer)}")
 
 

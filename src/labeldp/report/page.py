@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from labeldp.display import format_budget
-from labeldp.profile.look import cells, command, summary
+from labeldp.profile import cells, command, summary
 from labeldp.report.risk import format_lower_bound, format_upper_bound
 
 
@@ -24,7 +24,6 @@ def look_page(answer: Mapping[str, Any]) -> str:
         "answer": answer,
         "summary": summary(answer),
         "columns": [cells(column) for column in answer["columns"]],
-        "label_facts": answer["label"]["facts"] if answer["label"] else [],
         "command": command(answer),
     }
     return _render("look.html", facts)
