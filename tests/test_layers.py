@@ -18,7 +18,7 @@ ROOT = Path(labeldp.__file__).parent
 PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "pictures", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
-    "mechanisms", "choose", "planning", "profile", "verification", "signing", "describe", "report",
+    "mechanisms", "choose", "planning", "profile", "verification", "signing", "reporting",
     "ledger", "learners", "cli", "__main__",
 )  # fmt: skip
 """In the order of imports: a package imports itself and those before it."""

@@ -20,7 +20,6 @@ from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import AUTO, Encoding, make_options, names, set_options
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms
 from labeldp.passes.engine import Engine
-from labeldp.spark.engine import engine_for
 
 Choices = dict[str, Any]
 """Keywords of `plan`: budget, accountant, encoding and options of the mechanism."""
@@ -96,35 +95,6 @@ def has_options(mechanism: Mechanism, choices: Choices) -> bool:
         and (mechanism.allows_pure or choices.get("delta") != 0)
         and set(set_options(choices)) <= set(own)
     )
-
-
-def compare(source: Source, engine: Engine | None = None, **choices: Any) -> list[dict[str, Any]]:
-    """Return what every mechanism would add to predictions, the best first.
-
-    `choices` are keywords of `plan`. A mechanism without a plan has a `reason`; the forecast of
-    one without a closed form is approximate.
-    """
-    engine = engine or engine_for(source)
-    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
-    scored: list[tuple[float, dict[str, Any]]] = []
-    for mechanism in mechanisms():
-        fields = ("bags", "bag_size", "mean_mse", "excess", "added_ms", "reason")
-        row: dict[str, Any] = {"mechanism": mechanism.name, **dict.fromkeys(fields)}
-        score = math.inf
-        try:
-            request = make_request(mechanism, **choices)
-            mechanism.check_request(request, source)
-            plan = mechanism.plan(request, design, source, engine)
-        except LabelDPError as problem:
-            row["reason"] = str(problem)
-        else:
-            claim, forecast = plan.claim, plan.forecast
-            row |= {"bags": claim.bags, "bag_size": claim.to_json()["bag_size"]}
-            row |= {"mean_mse": forecast.mean_mse, "excess": forecast.excess_mean}
-            row |= {"added_ms": forecast.added_mse}
-            score = forecast.selection_score
-        scored.append((score, row))
-    return [row for _, row in sorted(scored, key=lambda each: each[0])]
 
 
 # ---- basis="auto"

@@ -100,6 +100,7 @@ class Plan(MechanismPlan, ReprMixin):
         self,
         source: Any,
         *,
+        directory: str | Path | None = None,
         engine: Engine | None = None,
         randomness: Randomness | None = None,
         ledger: Ledger | None = None,
@@ -108,13 +109,16 @@ class Plan(MechanismPlan, ReprMixin):
         again: bool = False,
         **table: Any,
     ) -> Release:
-        """Read the labels once and draw the release, in memory.
+        """Read the labels once and draw the release, in memory or into a new directory.
 
         Parameters
         ----------
         source
             the table that was planned for: what `scan` made, or a path or a frame, which is read
             as the plan's was.
+        directory
+            None: into memory. Else where to, in bounded memory; it must not exist, and is there
+            whole or not at all.
         engine
             where data are read; changes speed, never a result.
         randomness
@@ -133,7 +137,7 @@ class Plan(MechanismPlan, ReprMixin):
         Returns
         -------
         Release
-            The release; it has been paid for, so `save` it.
+            The release; it has been paid for, so `save` it if it is not in a directory.
 
         Raises
         ------
@@ -143,6 +147,8 @@ class Plan(MechanismPlan, ReprMixin):
             the features are not those of the plan.
         DataError
             labels are not as said.
+        ReleaseError
+            the directory exists or cannot be written.
 
         Examples
         --------
@@ -151,50 +157,6 @@ class Plan(MechanismPlan, ReprMixin):
         >>> plan = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
         >>> plan.release(table).bags
         2
-        """
-        return self.release_to(
-            None,
-            source,
-            engine=engine,
-            randomness=randomness,
-            ledger=ledger,
-            dataset=dataset,
-            about=about,
-            again=again,
-            **table,
-        )
-
-    def release_to(
-        self,
-        directory: str | Path | None,
-        source: Any,
-        *,
-        engine: Engine | None = None,
-        randomness: Randomness | None = None,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-        about: Any = None,
-        again: bool = False,
-        **table: Any,
-    ) -> Release:
-        """Read the labels once and draw the release into a new directory, in bounded memory.
-
-        Parameters
-        ----------
-        directory
-            where to; it must not exist, and is there whole or not at all. None: into memory.
-        source, engine, randomness, ledger, dataset, about, again, table
-            as for `release`.
-
-        Returns
-        -------
-        Release
-            The release, read from the directory as far as it is looked at.
-
-        Raises
-        ------
-        ReleaseError
-            the directory exists or cannot be written; others as `release`.
         """
         target = None if directory is None else to_path("directory", directory)
         if target is not None:
@@ -236,6 +198,16 @@ class Plan(MechanismPlan, ReprMixin):
         if target is not None:
             return Release.load(target, verify=False)
         return Release(table, self.features, certificate, pending.files)
+
+    def release_to(self, directory: str | Path, source: Any, **options: Any) -> Release:
+        """Draw the release into a new directory: `release` with `directory`.
+
+        Parameters
+        ----------
+        directory, source, options
+            as for `release`.
+        """
+        return self.release(source, directory=directory, **options)
 
     def scan(self, data: Any, **table: Any) -> Source:
         """Scan a table with all that the plan knows: its columns and what was said for it.

@@ -32,7 +32,7 @@ from labeldp import (
     ReleaseError,
     verify,
 )
-from labeldp.mechanisms.registry import certificate_schema, forget, mechanism_names, register
+from labeldp.mechanisms.registry import certificate_schema, forget, register
 from labeldp.release.certificate import claimed_fields, seal
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
@@ -256,12 +256,7 @@ def test_the_command_line_knows_it(data: Path, tmp_path: Path) -> None:
     assert "no accountant that works without data" in command(*facts).error
 
 
-def test_it_is_compared_with_the_others(data: Path) -> None:
-    asked = ("plan", "--force", data, *LABEL, "--compare", "--bags", "40", "--json")
-    forecasts = command(*asked).json["comparison"]
-    reasons = {each["mechanism"]: each["reason"] for each in forecasts}
-    assert set(reasons) == set(mechanism_names())
-    assert "--bags does not apply" in reasons[NAME]
+def test_its_name_is_taken() -> None:
     with pytest.raises(InputError, match="already"):
         register(MECHANISM)
 

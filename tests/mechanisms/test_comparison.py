@@ -1,4 +1,4 @@
-"""What `plan --compare` forecasts is what releases then give, and what `auto` takes by it."""
+"""What plans of bags forecast is what releases then give, and what `auto` takes by it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, LinearRegressor, Plan, scan
-from labeldp.choose import compare
 from labeldp.data.source import Source
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
@@ -84,30 +83,6 @@ def test_forecasts_of_bags_are_the_errors_of_real_releases(mechanism: str) -> No
     assert error < 0.3 * real.mean(), "or this test could not fail"
     forecast = made.forecast.mean_mse - VARIANCE
     assert abs(real.mean() - forecast) < forecast / 3 + 3.5 * error
-
-
-def test_every_mechanism_is_forecast_and_the_best_comes_first() -> None:
-    rows = compare(source(2000), **BUDGET, bags=40)
-    assert {row["mechanism"] for row in rows} == set(mechanism_names())
-    errors = [row["mean_mse"] for row in rows if row["mean_mse"] is not None]
-    assert errors == sorted(errors)
-    by_name = {row["mechanism"]: row for row in rows}
-    assert "`bags` does not apply" in by_name[SHAPED]["reason"]
-    for name in (FLAG, SAMPLED, NOISY):
-        made = plan(source(2000), mechanism=name, bags=40, **BUDGET).forecast
-        assert by_name[name]["mean_mse"] == pytest.approx(made.mean_mse, rel=0.2)
-    best, second = compare(source(2000), **BUDGET)[:2]
-    assert (best["mechanism"], second["mechanism"]) == (SHAPED, FLAG)
-
-
-def test_a_mechanism_without_a_plan_says_why() -> None:
-    rows = compare(source(2000), **BUDGET, bags=900)
-    reasons = {row["mechanism"]: row["reason"] for row in rows}
-    assert reasons[FLAG] is None
-    assert "no size of bags" in reasons[SAMPLED]
-    assert rows[-1]["mean_mse"] is None
-    with pytest.raises(InputError):
-        plan(source(60), epsilon=1e-3, delta=1e-9, bags=100, accountant="paper")
 
 
 def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:

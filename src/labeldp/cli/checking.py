@@ -72,8 +72,7 @@ def verify(
 @json_option
 def report(directory: Path, out: Path | None, as_json: bool) -> None:
     """Write an HTML report of a release, to read, print and sign."""
-    from labeldp.report.document import release_report
-    from labeldp.report.page import report_page
+    from labeldp.reporting import release_report, report_page
 
     place = directory.resolve()
     target = out or (None if as_json else place.with_name(f"{place.name}.html"))
@@ -100,7 +99,7 @@ def report(directory: Path, out: Path | None, as_json: bool) -> None:
 @option("--out", type=Path, help="Write to this new file instead of standard output.")
 def describe(directory: Path, kind: str, out: Path | None) -> None:
     """Describe a release for a data catalogue, from its certificate and files."""
-    from labeldp.describe import describe as describe_release
+    from labeldp.reporting import describe as describe_release
 
     if out is not None:
         check_target(out)

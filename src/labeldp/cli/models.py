@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,13 @@ from labeldp.cli.options import (
     together,
 )
 from labeldp.cli.output import draw_pictures, emit_json, note, progress
-from labeldp.errors import DataError, InputError, UnknownColumnError
+from labeldp.errors import InputError, UnknownColumnError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import make_options
 from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.features.feature_map import FeatureMap
     from labeldp.learners.models import Model, NetworkModel
     from labeldp.release.files import Release
 
@@ -78,8 +77,6 @@ def _penalty(*declarations: str, **settings: Any) -> Decorator:
     group="Options of --model neural",
 )
 @option("--plots", type=Path, help="Draw each column's effect here; needs the extra plots.")
-@option("--test", metavar="TABLE", help="Labelled rows to score on; for the curator only.")
-@option("--label", metavar="COLUMN", help="The label column of --test.")
 @option("--no-verify", is_flag=True, group="Output options", help="Fit even if files were altered.")
 @option("--verbose", is_flag=True, group="Output options", help="Show all coefficients.")
 @help_all_option
@@ -90,8 +87,6 @@ def fit(
     kind: str,
     data: str | None,
     plots: Path | None,
-    test: str | None,
-    label: str | None,
     no_verify: bool,
     verbose: bool,
     as_json: bool,
@@ -103,8 +98,6 @@ def fit(
     from labeldp.learners.summary import Summary, effect_picture
     from labeldp.release.files import Release, table_rows
 
-    if (test is None) != (label is None):
-        raise InputError("--test and --label go together: give both or neither")
     for target in filter(None, (out, plots)):
         check_target(target)
     if plots is not None:
@@ -127,10 +120,6 @@ def fit(
             draw_pictures(pictures, plots)
         table = Summary.of(linear)
         text, facts = table.text(None if verbose else _MOST_COEFFICIENTS), table.to_dict()
-    score: dict[str, Any] = dict.fromkeys(("test_mse", "test_r2", "test_constant_mse"))
-    if test is not None and label is not None:
-        score = _score(model, releases, test, label)
-        note("the score on --test comes from raw labels: for the curator, not for publication")
     if out is not None:
         model.save(out)
     if as_json:
@@ -141,15 +130,9 @@ def fit(
             "coefficients": [asdict(coefficient) for coefficient in model.coefficients],
             "confidence": learning["confidence"],
         }
-        emit_json(document | {name: facts.get(name) for name in names} | score)
+        emit_json(document | {name: facts.get(name) for name in names})
         return
     print(text)
-    if test is not None:
-        r2 = "–" if score["test_r2"] is None else f"{score['test_r2']:.4g}"
-        print(
-            f"\nmean squared error on {test}: {score['test_mse']:.6g}, R² {r2}; "
-            f"of the best constant there: {score['test_constant_mse']:.6g}"
-        )
 
 
 def _fit_network(
@@ -165,53 +148,6 @@ def _fit_network(
             raise InputError(f"`{name}` is for --model linear; leave it out")
     options = make_options(NetworkOptions, learning).checked_options()
     return fit_release(releases[0], rows, options, progress)
-
-
-def _scan_rows(data: str, features: FeatureMap, keep: tuple[str, ...] = (), **more: Any) -> Source:
-    """Scan rows to predict or to score; read only the columns of the feature map and `keep`.
-
-    Other columns may hold labels, and messages about features quote their values.
-    """
-    from labeldp.data.source import scan
-
-    beside = tuple(name for name in keep if name not in features.columns)
-    keywords = features.reading | {name: each for name, each in more.items() if each is not None}
-    for name in ("features", "categorical"):
-        keywords[name] = (*keywords[name], *beside)
-    try:
-        return scan(data, **keywords)
-    except UnknownColumnError as problem:
-        if problem.column in beside:
-            raise UnknownColumnError("--keep", problem.column, problem.reason) from None
-        raise
-
-
-def _score(model: Model, releases: list[Release], test: str, label: str) -> dict[str, Any]:
-    """Return the errors of the model and of the best constant, the mean of the same labels.
-
-    Labels are clipped if those of a release were.
-    """
-    import numpy as np
-
-    any_range = (-1e150, 1e150)
-    reading: dict[str, Any] = {
-        "label": label,
-        "label_range": any_range,
-        "drop_missing_labels": True,
-    }
-    source = _scan_rows(test, releases[0].features, **reading)
-    if any(each.certificate["labels"]["outside_range"] == "clipped" for each in releases):
-        lows, highs = zip(*(each.certificate["label_range"] for each in releases), strict=True)
-        source = replace(source, label_range=(min(lows), max(highs)), clip=True)
-    errors, labels = [], []
-    for batch, truth in source.labelled_batches():
-        errors.append((truth - model.predict(batch)) ** 2)
-        labels.append(truth)
-    if not sum(map(len, labels)):
-        raise DataError(f"{test}: no row has a label, so nothing can be scored")
-    mse, constant = float(np.mean(np.concatenate(errors))), float(np.var(np.concatenate(labels)))
-    r2 = 1 - mse / constant if constant > 0 else None
-    return {"test_mse": mse, "test_r2": r2, "test_constant_mse": constant}
 
 
 @click.command(cls=Command)
@@ -238,6 +174,7 @@ def predict(
 
     from labeldp.arrow_util import arrow_numbers
     from labeldp.data.columns import value_type
+    from labeldp.data.source import scan
     from labeldp.features.encoder import UnseenValues
     from labeldp.learners.models import load_model
 
@@ -251,7 +188,18 @@ def predict(
     if "prediction" in kept:
         raise InputError("--keep prediction would be written twice; rename that column")
     unseen = UnseenValues(unknown)
-    source = _scan_rows(data, fitted.features, kept, **text)
+    # Other columns may hold labels, and messages about features quote their values.
+    reading = dict(fitted.features.reading)
+    beside = tuple(name for name in kept if name not in fitted.features.columns)
+    for name in ("features", "categorical"):
+        reading[name] = (*reading[name], *beside)
+    reading |= {name: each for name, each in text.items() if each is not None}
+    try:
+        source = scan(data, **reading)
+    except UnknownColumnError as problem:
+        if problem.column in beside:
+            raise UnknownColumnError("--keep", problem.column, problem.reason) from None
+        raise
     # dictionaries become plain values, because a CSV file has none
     types = [(name, value_type(source.reader.schema.field(name).type)) for name in kept]
     schema = pa.schema([*types, ("prediction", pa.float64())])

@@ -27,7 +27,6 @@ from labeldp.cli.options import (
 )
 from labeldp.cli.output import (
     REMARKS,
-    draw_pictures,
     emit_facts,
     emit_json,
     emit_records,
@@ -41,8 +40,7 @@ from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.io_util import check_target
 from labeldp.mechanisms.description import number
-from labeldp.mechanisms.options import AUTO, DELTA, EPSILON
-from labeldp.pictures import Curve, Picture, need_matplotlib
+from labeldp.mechanisms.options import DELTA, EPSILON
 
 if TYPE_CHECKING:
     from labeldp.learners.models import Quality
@@ -68,7 +66,7 @@ _NO_LABEL = (
 def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
     from labeldp.profile import cells, command, look as profile, summary
-    from labeldp.report.page import look_page
+    from labeldp.reporting import look_page
 
     if html is not None:
         check_target(html)
@@ -101,17 +99,13 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
 @verbose_option
 @option("--out", type=Path, help="Write the plan to this new file, for release --plan.")
 @option("--report", type=Path, metavar="FILE", help="Write an HTML page to read and sign.")
-@option("--compare", is_flag=True, help="Show the forecast of every mechanism.")
 @option("--curve", is_flag=True, help="Show the forecast at smaller and larger ε, too.")
-@option("--plots", type=Path, help="Draw --curve into this new directory; needs the extra plots.")
 @json_option
 def plan(
     data: str,
     out: Path | None,
     report: Path | None,
-    compare: bool,
     curve: bool,
-    plots: Path | None,
     engine_name: str,
     threads: int | None,
     verbose: bool,
@@ -119,46 +113,31 @@ def plan(
     **options: Any,
 ) -> None:
     """Show what a release would publish and guarantee; reads features and no labels."""
-    from labeldp.choose import compare as compare_mechanisms
     from labeldp.planning import forecast_curve, plan as make_plan
 
-    for target in filter(None, (out, report, plots)):
+    for target in filter(None, (out, report)):
         check_target(target)
-    if plots is not None:
-        need_matplotlib()
     engine = make_engine(engine_name, threads)
     scan_keywords, keywords = split_options(options)
     source = scan_table(data, engine_name, scan_keywords, formula=keywords.get("formula"))
-    more: dict[str, Any] = {}
-    if compare:
-        if keywords.get("basis") == AUTO:
-            raise InputError("--compare needs a basis that is named, not auto; name one")
-        choices = {"epsilon": EPSILON, "delta": DELTA} | keywords
-        choices = {k: v for k, v in choices.items() if k not in ("mechanism", "force")}
-        more["comparison"] = [
-            in_flags(row) for row in compare_mechanisms(source, engine, **choices)
-        ]
     planned = make_plan(source, engine=engine, **keywords)
     show_notes(planned, verbose)
     if out is not None:
         planned.save(out)
     if report is not None:
-        from labeldp.report.document import plan_report
-        from labeldp.report.page import report_page
+        from labeldp.reporting import plan_report, report_page
 
         write_text(report, report_page(plan_report(planned)))
-    if curve or plots is not None:
+    points: list[dict[str, Any]] = []
+    if curve:
         choices = {"epsilon": EPSILON, "delta": DELTA} | keywords
         choices |= {"mechanism": planned.claim.mechanism}
         choices.pop("force", None)
         points = forecast_curve(source, engine=engine, **choices)
-        more["forecast_curve"] = points
-        if plots is not None:
-            draw_pictures([_curve_picture(points, planned.claim.epsilon)], plots)
     if as_json:
-        emit_json(planned.to_json() | more)
+        emit_json(planned.to_json() | ({"forecast_curve": points} if curve else {}))
     else:
-        _show_plan(planned, **more)
+        _show_plan(planned, points)
 
 
 def show_notes(planned: Plan, verbose: bool) -> None:
@@ -172,20 +151,9 @@ def show_notes(planned: Plan, verbose: bool) -> None:
         note(f"and {len(planned.notes) - len(texts)} more notes with --verbose")
 
 
-def _show_plan(
-    planned: Plan,
-    comparison: Sequence[dict[str, Any]] = (),
-    forecast_curve: Sequence[dict[str, Any]] = (),
-) -> None:
+def _show_plan(planned: Plan, forecast_curve: Sequence[dict[str, Any]]) -> None:
     from labeldp.mechanisms.registry import mechanism_named
 
-    if comparison:
-        for each in comparison:
-            each["excess"] = None if each["excess"] is None else f"{each['excess']:.3%}"
-        columns = {"mechanism": "mechanism", "bags": "aggregates", "bag_size": "rows"}
-        columns |= {"mean_mse": "MSE", "excess": "excess", "reason": REMARKS}
-        title = f"Mechanisms at this budget; recommended: {comparison[0]['mechanism']}"
-        emit_records(title, comparison, columns)
     claim, forecast = planned.claim, planned.forecast
     document = claim.to_json()
     rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
@@ -213,25 +181,6 @@ def _show_plan(
         columns = {"epsilon": "ε", "error": "error", "low": "5 %", "high": "95 %", "kept": "kept"}
         title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
         emit_records(title, forecast_curve, columns | {"reason": REMARKS})
-
-
-def _curve_picture(points: Sequence[dict[str, Any]], epsilon: float) -> Picture:
-    """Return a plot of the error against ε, with its quantiles over releases."""
-    possible = [point for point in points if point["error"] is not None]
-    x, error, low, high = (
-        tuple(point[name] or math.nan for point in possible)
-        for name in ("epsilon", "error", "low", "high")
-    )
-    return Picture(
-        name="forecast",
-        title="Forecast from features alone: no label was read",
-        x_label="ε",
-        y_label="error that privacy adds to a prediction (label units)",
-        curves=(Curve("root mean square, 5–95 % of releases", x, error, low, high, "line"),),
-        levels=tuple((f"at ε = {e:g}", y) for e, y in zip(x, error, strict=True) if e == epsilon),
-        log_x=True,
-        log_y=True,
-    )
 
 
 def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:

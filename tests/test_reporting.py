@@ -21,9 +21,17 @@ import labeldp
 from labeldp import ReleaseError, scan
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.release.certificate import ABOUT, best_guess
-from labeldp.report import risk
-from labeldp.report.document import plan_report, release_report, report
-from labeldp.report.page import look_page, report_page, view
+from labeldp.reporting import (
+    belief,
+    exceeded,
+    format_lower_bound,
+    format_upper_bound,
+    look_page,
+    plan_report,
+    release_report,
+    report,
+    report_page,
+)
 from labeldp.signing import make_key, sign
 from tests.console import labeldp as run
 from tests.plans import plan
@@ -48,15 +56,6 @@ def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return place
 
 
-MINIMAL: dict[str, Any] = {
-    "title": "t", "release": None, "epsilon": 1.0, "delta": 0.0, "weak": [], "promise": "p",
-    "unit": "u", "about": [], "not_stated": [], "published": [], "whose": "one label", "error": [],
-    "not_protected": [], "ledger": "l", "checked": [], "seal": "s", "exceeded": 0.0,
-    "beliefs": [{"before": 0.1, "after": (0.05, 0.25), "right": 0.9, "without": 0.9}],
-    "attacks": [], "beyond": "b", "groups": [], "curve": [(0.0, 0.5), (1.0, 0.0)],
-}  # fmt: skip
-
-
 def normal(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
@@ -79,18 +78,18 @@ def test_no_test_is_right_more_often_than_is_said(mu: float, prior: float) -> No
 def test_beliefs_move_further_no_more_often_than_is_said(mu: float, epsilon: float) -> None:
     """P[L > ε] of the Gaussian law, L ~ N(μ²/2, μ²)."""
     true = normal((mu**2 / 2 - epsilon) / mu)
-    assert true <= risk.exceeded(gaussian_points(mu, np.linspace(0, 8, 50)), epsilon) + 1e-12
+    assert true <= exceeded(gaussian_points(mu, np.linspace(0, 8, 50)), epsilon) + 1e-12
 
 
 def test_a_pure_guarantee_is_never_exceeded_and_a_useless_one_always() -> None:
-    assert risk.exceeded([(0.0, 0.3), (1.0, 0.0)], 1.0) == 0.0
-    assert risk.exceeded([(0.0, 0.3), (1.0, 0.0)], 0.5) == pytest.approx(0.3 / -math.expm1(-0.5))
-    assert risk.exceeded([(1.0, 0.9)], 1.0) == 1.0
+    assert exceeded([(0.0, 0.3), (1.0, 0.0)], 1.0) == 0.0
+    assert exceeded([(0.0, 0.3), (1.0, 0.0)], 0.5) == pytest.approx(0.3 / -math.expm1(-0.5))
+    assert exceeded([(1.0, 0.9)], 1.0) == 1.0
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.0, 8.0))
 def test_odds_move_by_the_factor_of_the_definition(prior: float, epsilon: float) -> None:
-    low, high = risk.belief(prior, epsilon)
+    low, high = belief(prior, epsilon)
     odds = prior / (1 - prior)
     assert high / (1 - high) == pytest.approx(odds * math.exp(epsilon), rel=1e-6)
     assert low / (1 - low) == pytest.approx(odds * math.exp(-epsilon), rel=1e-6)
@@ -113,7 +112,7 @@ def test_it_says_what_the_certificate_says(directory: Path) -> None:
 class Reader(HTMLParser):
     """Tags, and whether they close in order."""
 
-    VOID = ("meta", "line", "circle", "polyline")
+    VOID = ("meta",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,7 +171,7 @@ def test_what_does_not_verify_is_not_signed(directory: Path, tmp_path: Path) -> 
     shutil.copytree(directory, altered)
     path = altered / "certificate.json"
     path.write_text(path.read_text().replace('"epsilon": 2.0', '"epsilon": 1.0', 1))
-    with pytest.raises(ReleaseError, match="does not verify, so there is nothing to sign"):
+    with pytest.raises(ReleaseError, match="does not verify"):
         release_report(altered)
 
 
@@ -267,20 +266,15 @@ def test_when_and_by_what_is_told(directory: Path) -> None:
     assert certificate["software"]["version"] in told["drawn"]
 
 
-def test_places_of_the_chart_are_those_of_its_numbers() -> None:
-    shown = view(MINIMAL)["belief_chart"]["bars"][0]
-    assert (shown["label"], shown["low"], shown["high"]) == ("10%", "5.00", "25.00")
-
-
 @given(st.floats(1e-12, 1e6), st.integers(1, 5))
 def test_bounds_are_never_rounded_to_the_better_side(value: float, digits: int) -> None:
     low, high = (
-        float(risk.format_lower_bound(value, digits)),
-        float(risk.format_upper_bound(value, digits)),
+        float(format_lower_bound(value, digits)),
+        float(format_upper_bound(value, digits)),
     )
     assert low <= value <= high
     assert high - low <= 10.0 ** (2 - digits) * value
-    assert risk.format_upper_bound(0.1) == risk.format_lower_bound(0.1) == "0.1"
+    assert format_upper_bound(0.1) == format_lower_bound(0.1) == "0.1"
 
 
 def test_the_page_rounds_bounds_up(directory: Path) -> None:
