@@ -139,7 +139,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "fit of a plan": (lambda _: LinearRegressor().fit(planned()), "pass the release|requires y"),
     "penalty as text": (
         lambda _: LinearRegressor(penalty="much").fit(planned().release(TABLE, label="label")),
-        "`penalty` must be a number or 'auto'",
+        "`penalty` must be a number",
     ),
     "predict, columns missing": (
         lambda _: fitted().predict(ROWS.drop_columns(["town"])),

@@ -164,7 +164,7 @@ MISTAKES = [
     ("verify {place}/none", "is not a release directory"),
     ("fit {data}", "is not a release directory"),
     ("fit {release} --model tree", "'tree' is not one of 'linear', 'neural'"),
-    ("fit {release} --ridge much", "a number or auto"),
+    ("fit {release} --ridge much", "'much' is not a valid number"),
     ("fit {release} --confidence 95", "--confidence must lie between 0 and 1, not 95"),
     (f"{PREDICT}/p.csv", "is missing; check the path"),
     (f"{PREDICT}/p.png", ".csv or .parquet"),

@@ -42,8 +42,10 @@ NETWORK = 1e-6
 
 CORRECTED = {
     "sampled-measured": "a ridge penalty counted for the rows of a bag; now for all rows, as said",
+    "shaped-splines": "no ridge penalty is chosen any more",
+    "shaped-interactions": "no lasso penalty is chosen any more",
 }
-"""Fits that were wrong and are not repeated. Their model files still predict what they did."""
+"""Fits that are not repeated. Their model files still predict what they did."""
 
 REMOVED = {
     "flag-compact": "compact releases are drawn no more; plan again",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,6 @@ from labeldp.learners.fit_rules import FitRule, norm_bound
 from labeldp.learners.linear import fit_rows
 from labeldp.learners.models import LinearModel, LinearOptions
 from labeldp.learners.normal_equations import NoisyNormalEquations, plain_equations, triangle
-
-RANGE = (-10.0, 10.0)
 
 
 def normals(*shape: int, seed: int = 7) -> np.ndarray:
@@ -128,7 +127,7 @@ def test_the_smoother_is_that_of_the_linear_map(constant: int | None) -> None:
         weights[constant] = 0.0
     solve = np.linalg.solve(Z.T @ Z + 7.0 * np.diag(weights), Z.T)  # coefficients = solve @ T
     equations = plain_equations(Z, T, constant)
-    rule = fit_rules.ridge(equations, 7.0, RANGE)
+    rule = fit_rules.ridge(equations, 7.0)
     np.testing.assert_allclose(rule.coefficients, solve @ T, rtol=1e-9)
     inside = Z @ np.linalg.inv(equations.root)  # from b̃ to rows
     np.testing.assert_allclose(inside @ rule.smoother @ inside.T, Z @ solve, atol=1e-10)
@@ -229,7 +228,7 @@ def test_the_lasso_meets_the_conditions_of_optimality(
     seed: int, columns: int, penalty: float, correlated: float
 ) -> None:
     design, labels = lasso_problem(seed, columns, correlated)
-    slopes = fit_rules.lasso(equations_of(design, labels), penalty, RANGE).coefficients
+    slopes = fit_rules.lasso(equations_of(design, labels), penalty).coefficients
     gradient = design.T @ (labels - design @ slopes) / 60
     assert np.abs(gradient).max() <= penalty + 1e-8
     kept = slopes != 0
@@ -240,7 +239,7 @@ def test_the_lasso_meets_the_conditions_of_optimality(
 def test_the_lasso_is_scikit_learns(penalty: float) -> None:
     design, labels = lasso_problem(1, 8)
     with_constant = np.column_stack([np.ones(60), design])
-    rule = fit_rules.lasso(equations_of(with_constant, labels, 0), penalty, RANGE)
+    rule = fit_rules.lasso(equations_of(with_constant, labels, 0), penalty)
     expected = Lasso(alpha=penalty, tol=1e-12, max_iter=100_000).fit(design, labels)
     assert rule.coefficients[1:] == pytest.approx(expected.coef_, abs=1e-8)
     assert rule.coefficients[0] == pytest.approx(expected.intercept_, abs=1e-8)
@@ -250,18 +249,18 @@ def test_the_lasso_is_scikit_learns(penalty: float) -> None:
 def test_twins_and_empty_columns_do_no_harm() -> None:
     design, labels = lasso_problem(3, 4)
     design[:, 2] = 0.0
-    assert fit_rules.lasso(equations_of(design, labels), 0.01, RANGE).coefficients[2] == 0
+    assert fit_rules.lasso(equations_of(design, labels), 0.01).coefficients[2] == 0
     twins = np.column_stack([design[:, 0], design[:, 0]])
-    slopes = fit_rules.lasso(equations_of(twins, labels), 0.01, RANGE).coefficients
+    slopes = fit_rules.lasso(equations_of(twins, labels), 0.01).coefficients
     assert np.abs(twins.T @ (labels - twins @ slopes) / 60).max() <= 0.01 + 1e-8
 
 
 def test_a_lasso_that_did_not_settle_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop_early(X: np.ndarray, _y: np.ndarray, *, alphas: np.ndarray, **_: Any) -> Any:
-        return alphas, np.zeros((X.shape[1], len(alphas))), None
+    def stop_early(_: Lasso, X: np.ndarray, _y: np.ndarray) -> Any:
+        return SimpleNamespace(coef_=np.zeros(X.shape[1]))
 
-    monkeypatch.setattr("sklearn.linear_model.lasso_path", stop_early)
+    monkeypatch.setattr(Lasso, "fit", stop_early)
     design, labels = lasso_problem(1, 8)
     with pytest.raises(InputError, match="the lasso does not settle"):
-        fit_rules.lasso(equations_of(design, labels), 0.01, RANGE)
-    fit_rules.lasso(equations_of(design, labels), 100.0, RANGE)  # keeps no column
+        fit_rules.lasso(equations_of(design, labels), 0.01)
+    fit_rules.lasso(equations_of(design, labels), 100.0)  # keeps no column

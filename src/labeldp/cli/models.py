@@ -10,7 +10,6 @@ import click
 
 from labeldp.cli.options import (
     Command,
-    Decorator,
     argument,
     column_list,
     data_argument,
@@ -37,18 +36,6 @@ _MOST_COEFFICIENTS = 12
 _RELEASES = "A release directory, or several of different rows."
 
 
-def _parse_penalty(_ctx: Any, option: click.Parameter, text: str) -> Any:
-    try:
-        return text if text == "auto" else float(text)
-    except ValueError:
-        raise InputError(f"{option.opts[0]} is a number or auto, not {text!r}") from None
-
-
-def _penalty(*declarations: str, **settings: Any) -> Decorator:
-    settings |= {"metavar": "NUMBER|auto", "default": "0", "callback": _parse_penalty}
-    return option(*declarations, **settings)
-
-
 @click.command(cls=Command)
 @argument("directories", _RELEASES, type=Path, nargs=-1, required=True)
 @option("--out", type=Path, help="Write the model to this new JSON file.")
@@ -60,10 +47,10 @@ def _penalty(*declarations: str, **settings: Any) -> Decorator:
     help="Linear model (default) or neural network.",
 )
 @option("--data", metavar="TABLE", help="The released table, if the release holds no features.")
-@_penalty("--ridge", "penalty", help="Ridge penalty in units of rows.")
+@option("--ridge", "penalty", type=float, help="Ridge penalty in units of rows.")
 @option("--confidence", type=float, default=0.95, help="Level of intervals (default: 0.95).")
 @together(
-    _penalty("--lasso", help="Lasso penalty; auto chooses it."),
+    option("--lasso", type=float, help="Lasso penalty."),
     option("--max-norm", type=float, help="Largest norm of the coefficients (B_r in the paper)."),
     column_list("--columns", help="Regress on these columns only (default: all)."),
     option("--shrink/--no-shrink", default=None, help="Shrink predictions to a posterior mean."),

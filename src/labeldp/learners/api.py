@@ -171,14 +171,13 @@ class LinearRegressor(_Estimator, LinearOptions):
 
     Parameters
     ----------
-    penalty : float or "auto"
+    penalty : float
         Ridge penalty, in the units of the rows: `Ridge(alpha=penalty)` on all the rows is what the
         fit on a release estimates (on m aggregates it is scaled by m). The intercept is free.
-        "auto" takes the one that comes nearest to what `shrink` predicts, from the release alone.
-    lasso : float or "auto"
-        Lasso penalty: `Lasso(alpha=lasso)` on all the rows is what the fit estimates. "auto" as
-        above. Coefficients are drawn towards zero: to judge those that are kept, fit again with
-        `columns` and without a penalty, on a release that did not choose them.
+    lasso : float
+        Lasso penalty: `Lasso(alpha=lasso)` on all the rows is what the fit estimates. Coefficients
+        are drawn towards zero: to judge those that are kept, fit again with `columns` and without a
+        penalty, on a release that did not choose them.
     max_norm : float or None
         Bound on the Euclidean norm of the coefficients of the release's own columns (scaled,
         encoded), the intercept's included: the paper's class F_{B_r}. At most one of `penalty`,

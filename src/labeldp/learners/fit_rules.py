@@ -2,7 +2,7 @@
 
     least_squares   no shrinkage
     posterior_mean  the default where noise is public (theory §10)
-    ridge, lasso    with a given penalty, or the one that comes nearest to the posterior mean
+    ridge, lasso    with a given penalty
     norm_bound      least squares in a ball: the paper's class F_{B_r}
 
 `choose_rule` takes the one that options ask for. A rule turns b̃ into b̂ = R·coefficients; A is its
@@ -24,7 +24,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +36,9 @@ from labeldp.learners.shrinkage import PriorMixture, prior_family
 
 Array = NDArray[np.float64]
 Range = tuple[float, float]
-Penalty = float | Literal["auto"]
-CandidateT = TypeVar("CandidateT")
 
 POSTERIOR_MEAN = "posterior mean"
 _PROBES, _PROBE_STEP = 16, 0.3
-_PENALTIES = np.geomspace(1e-8, 1e6, 60)
-"""Ridge penalties that are tried, over the mean square of a singular value."""
-_LASSO_SHARES = np.geomspace(1.0, 1e-6, 40)
-"""Lasso penalties that are tried, of the smallest one that keeps no column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +122,10 @@ def choose_rule(
             "`shrink=True` needs a release whose noise is public and known, as of shaped-flag; "
             "leave it out"
         )
-    if equations.rows is None and (options.lasso != 0 or options.penalty == "auto"):
-        raise InputError(
-            '`lasso` and `penalty="auto"` need a release of aggregated features, as of shaped-flag '
-            "and wtd-flag; leave them out on bags and plain rows"
-        )
     if options.lasso != 0:
-        return lasso(equations, options.lasso, label_range)
+        return lasso(equations, options.lasso)
     if options.penalty != 0:
-        return ridge(equations, options.penalty, label_range)
+        return ridge(equations, options.penalty)
     if options.max_norm is not None:
         return norm_bound(equations, options.max_norm)
     if options.shrink is False or equations.dof is not None:
@@ -166,49 +155,12 @@ def least_squares(equations: NoisyNormalEquations) -> FitRule:
     return FitRule(solve @ equations.estimate, equations.root @ solve, info)
 
 
-def ridge(equations: NoisyNormalEquations, penalty: Penalty, label_range: Range) -> FitRule:
+def ridge(equations: NoisyNormalEquations, penalty: float) -> FitRule:
     """Return argmin ‖b̃ − R·r‖² + penalty·‖r‖², the constant free: `Ridge` on all rows."""
-    refit = None
-    if penalty == "auto":
-        centred = _CentredColumns(equations)
-        values, left = centred.values, centred.left
-        unit = float(np.mean(values**2)) if len(values) else 1.0
-        penalties = np.append(0.0, _PENALTIES * unit)
-        kept = values**2 / (values**2 + penalties[:, None])
-
-        def path(estimate: Array) -> tuple[list[float], Array]:
-            return penalties.tolist(), (kept * (left.T @ estimate)) @ left.T
-
-        nearest = _nearest(equations, label_range, centred, path)
-        penalty, refit = nearest
     solve = solution_map(equations, penalty)
     info = {"rule": "ridge", "penalty": penalty}
     smoother = equations.root @ solve
-    return FitRule(solve @ equations.estimate, smoother, info, refit, multiplier=penalty)
-
-
-def _nearest(
-    equations: NoisyNormalEquations,
-    label_range: Range,
-    centred: _CentredColumns,
-    path: Callable[[Array], tuple[Sequence[CandidateT], Array]],
-) -> tuple[CandidateT, Callable[[Array], Array]]:
-    """Return the candidate whose predictions are nearest to the posterior mean, and its refit.
-
-    `path` gives the candidates from b̃, and what their slopes predict, a row each. Under the prior
-    of `posterior_mean` the nearest is that of least expected error. Least estimated risk is a worse
-    guide: where noise dominates it is now and then far too low by chance.
-    """
-    target = posterior_mean(equations, label_range).refit
-    assert target is not None
-
-    def nearest(estimate: Array) -> tuple[CandidateT, Array]:
-        candidates, predictions = path(estimate)
-        predictions = predictions + centred.mean * (centred.mean @ estimate)
-        place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
-        return candidates[place], predictions[place]
-
-    return nearest(equations.estimate)[0], lambda other: nearest(other)[1]
+    return FitRule(solve @ equations.estimate, smoother, info, multiplier=penalty)
 
 
 # --- bounded norm ---
@@ -249,29 +201,29 @@ def norm_bound(equations: NoisyNormalEquations, radius: float) -> FitRule:
 def _secular_root(values: Array, coordinates: Array, radius: float) -> float:
     """Return λ ≥ 0 with ‖r(λ)‖ = radius for r = c·s/(s² + λ); 0 if ‖r(0)‖ is within it already.
 
-    From ‖s·c‖/(s₁² + λ) ≤ ‖r(λ)‖ ≤ ‖s·c‖/λ the root is in [‖s·c‖/radius − s₁², ‖s·c‖/radius].
+    The root is at most ‖s·c‖/radius, because ‖r(λ)‖ ≤ ‖s·c‖/λ.
     """
     from scipy.optimize import brentq  # late: it is slow to import, and few fits have a bound
 
-    if float(np.linalg.norm(coordinates / values)) <= radius:  # an empty spectrum has norm 0
+    def norm(multiplier: float) -> float:
+        return float(np.linalg.norm(coordinates / (values + multiplier / values)))
+
+    if norm(0.0) <= radius:  # an empty spectrum has norm 0
         return 0.0
-    top, size = float(values[0]), float(np.linalg.norm(coordinates))
-    s, c = values / top, coordinates / size  # units in which s₁ = ‖c‖ = 1
-    bound = radius / size * top
-    high = float(np.linalg.norm(s * c)) / bound if bound > 0 else math.inf
+    high = float(np.linalg.norm(values * coordinates)) / radius
     if not math.isfinite(high):
         raise InputError(f"`max_norm` {radius} is too small for double precision")
-
-    def excess(multiplier: float) -> float:
-        # 1/‖r(λ)‖ is nearly linear in λ, so that interpolation takes few steps.
-        return 1.0 - bound / float(np.linalg.norm(c / (s + multiplier / s)))
-
-    # The bracket is widened a little: rounding may have moved its ends past the root.
-    low = max(0.0, (high - 1.0) * (1 - 1e-12))
-    if excess(low) <= 0.0:  # in these units, rounding may put the norm within the bound already
-        return low * top * top
-    root = brentq(excess, low, high * (1 + 1e-12), xtol=1e-300, rtol=1e-15, maxiter=1000)
-    return float(root) * top * top
+    # 1/‖r(λ)‖ is nearly linear in λ, so that interpolation takes few steps. The end is moved a
+    # little: rounding may have put it before the root.
+    root = brentq(
+        lambda multiplier: 1.0 - radius / norm(multiplier),
+        0.0,
+        high * (1 + 1e-12),
+        xtol=1e-300,
+        rtol=1e-15,
+        maxiter=1000,
+    )
+    return float(root)
 
 
 # --- the posterior mean ---
@@ -324,66 +276,46 @@ def posterior_mean(
 # --- lasso ---
 
 
-def lasso(equations: NoisyNormalEquations, penalty: Penalty, label_range: Range) -> FitRule:
+def lasso(equations: NoisyNormalEquations, penalty: float) -> FitRule:
     """Return argmin ‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: `Lasso` on all rows."""
-    centred, estimate, rows = _CentredColumns(equations), equations.estimate, equations.rows or 1
-    columns, refit = centred.columns, None
-
-    def largest_gradient(misses: Array) -> float:
-        return float(np.abs(columns.T @ misses / rows).max(initial=0.0))
-
-    if penalty == "auto":
-
-        def path(estimate: Array) -> tuple[list[tuple[float, Array]], Array]:
-            penalties = largest_gradient(estimate) * _LASSO_SHARES
-            slopes = _lasso_path(columns, estimate, rows, penalties)
-            return list(zip(penalties.tolist(), slopes, strict=True)), slopes @ columns.T
-
-        (penalty, slopes), refit = _nearest(equations, label_range, centred, path)
-    else:
-        slopes = _lasso_path(columns, estimate, rows, np.array([penalty]), 100_000)[0]
-        # At the optimum no column has a gradient above the penalty.
-        slack = 1e-6 * largest_gradient(estimate)
-        if largest_gradient(estimate - columns @ slopes) > penalty + slack:
-            raise InputError(
-                "the lasso does not settle: columns are too nearly dependent; use a ridge"
-            )
+    if equations.rows is None:
+        raise InputError(
+            "`lasso` needs a release of aggregated features, as of shaped-flag and wtd-flag; leave "
+            "it out on bags and plain rows"
+        )
+    centred, estimate = _CentredColumns(equations), equations.estimate
+    slopes = _lasso_slopes(centred.columns, estimate, equations.rows, penalty)
     # Where b̂ is smooth it moves as least squares on the columns that are kept.
-    basis = np.linalg.qr(columns[:, slopes != 0])[0]
+    basis = np.linalg.qr(centred.columns[:, slopes != 0])[0]
     smoother = basis @ basis.T + np.outer(centred.mean, centred.mean)
     kept = int(np.count_nonzero(slopes))
     info = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
     coefficients = centred.insert_constant(slopes, estimate)
-    return FitRule(coefficients, smoother, info, refit, multiplier=penalty)
+    return FitRule(coefficients, smoother, info, multiplier=penalty)
 
 
-def _lasso_path(
-    columns: Array, estimate: Array, rows: int, penalties: Array, max_iter: int = 1000
-) -> Array:
-    """Return the slopes for falling penalties, a row each: argmin ‖b̃ − B·r‖²/2n + λ‖r‖₁."""
+def _lasso_slopes(columns: Array, estimate: Array, rows: int, penalty: float) -> Array:
+    """Return argmin ‖b̃ − B·r‖²/2n + λ‖r‖₁."""
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import lasso_path  # late: it is slow to import, few fits need it
+    from sklearn.linear_model import Lasso  # late: it is slow to import, few fits need it
 
     if not columns.shape[1]:
-        return np.zeros((len(penalties), 0))
-    gram, moment = columns.T @ columns / rows, columns.T @ estimate / rows
+        return np.zeros(0)
     # scikit-learn divides by the number of rows of its X; here these are directions, not rows.
     scale = math.sqrt(len(columns) / rows)
+    solver = Lasso(penalty, fit_intercept=False, precompute=True, tol=1e-10, max_iter=100_000)
     with warnings.catch_warnings():
-        # Columns that nearly depend on each other settle slowly at the smallest penalties, which
-        # are tried and seldom chosen; the step below finishes what is near its optimum.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        _, slopes, _ = lasso_path(
-            scale * columns, scale * estimate, alphas=penalties, precompute=gram * len(columns),
-            Xy=moment * len(columns), tol=1e-10, max_iter=max_iter,
-        )  # fmt: skip
-    path = np.array(slopes.T)
-    for row, penalty in zip(path, penalties, strict=True):
-        # Coordinate descent stops near the optimum. Given the columns that are kept and their
-        # signs, the optimum is the solution of a linear system.
-        kept = row != 0
-        signs = np.sign(row[kept])
-        exact = np.linalg.lstsq(gram[np.ix_(kept, kept)], moment[kept] - penalty * signs)[0]
-        if np.array_equal(np.sign(exact), signs):
-            row[kept] = exact
-    return path
+        warnings.simplefilter("ignore", ConvergenceWarning)  # checked below
+        slopes = np.array(solver.fit(scale * columns, scale * estimate).coef_)
+    # Coordinate descent stops near the optimum. Given the columns that are kept and their signs,
+    # the optimum is the solution of a linear system.
+    gram, moment = columns.T @ columns / rows, columns.T @ estimate / rows
+    kept, signs = slopes != 0, np.sign(slopes)
+    exact = np.linalg.lstsq(gram[np.ix_(kept, kept)], (moment - penalty * signs)[kept])[0]
+    if np.array_equal(np.sign(exact), signs[kept]):
+        slopes[kept] = exact
+    # At the optimum no column has a gradient above the penalty.
+    gradient, slack = np.abs(moment - gram @ slopes), 1e-6 * np.abs(moment).max()
+    if gradient.max() > penalty + slack:
+        raise InputError("the lasso does not settle: columns are too nearly dependent; use a ridge")
+    return slopes

@@ -168,7 +168,7 @@ def _fit(
         equations = joint.select(columns)
     else:
         equations = release_equations(releases[0], source, columns)
-    has_limit = options.max_norm is not None or options.penalty not in (0, "auto")
+    has_limit = options.max_norm is not None or options.penalty != 0
     if not equations.knows_noise and not has_limit:
         raise InputError(
             f"the fit needs more aggregates than columns: {releases[0].bags} for "

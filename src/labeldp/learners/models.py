@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
 from os import PathLike
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,15 +149,7 @@ class Quality:
 
 _count = checked(to_int, partial(at_least, 1))
 _positive = checked(to_float, positive)
-
-
-def _penalty(name: str, value: Any) -> float | Literal["auto"]:
-    if isinstance(value, str):
-        if value != "auto":
-            raise InputError(f"`{name}` must be a number or 'auto', not {describe_value(value)}")
-        return "auto"
-    at_least(0, **{name: value})
-    return float(value)
+_penalty = checked(to_float, partial(at_least, 0))
 
 
 def _layer_widths(name: str, value: Any) -> tuple[int, ...]:
@@ -179,8 +171,8 @@ def plain_options(options: Any, kind: type[OptionsT]) -> OptionsT:
 class LinearOptions:
     """The parameters of `LinearRegressor`, which explains them."""
 
-    penalty: float | Literal["auto"] = option(_penalty, 0.0)
-    lasso: float | Literal["auto"] = option(_penalty, 0.0)
+    penalty: float = option(_penalty, 0.0)
+    lasso: float = option(_penalty, 0.0)
     max_norm: float | None = option(_positive)
     columns: tuple[str, ...] | None = option(to_str_tuple)
     fit_intercept: bool = option(to_bool, True)
@@ -430,6 +422,8 @@ def _common_values(
     known = {
         each.name: parameters[each.name] for each in fields(options) if each.name in parameters
     }
+    # Earlier versions could choose the penalty: it stands beside the rule.
+    known |= {name: document["rule"]["penalty"] for name, value in known.items() if value == "auto"}
     return values | {
         "options": options(**known).checked_options(),
         "features": values["features"] and FeatureMap.from_json(values["features"]),
