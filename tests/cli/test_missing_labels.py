@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,8 +45,8 @@ def test_nothing_is_said_where_nothing_is_dropped() -> None:
     assert not [note for note in plan(source, 1, 1e-6).notes if "without a label" in note]
 
 
-def test_a_table_that_does_not_know_its_length() -> None:
-    relation = duckdb.from_df(TABLE)
-    source = scan(relation, label="y", label_range=(0, 10), drop_missing_labels=True)
+def test_a_table_that_does_not_know_its_length(tmp_path: Path) -> None:
+    TABLE.to_feather(tmp_path / "t.feather")
+    source = scan(tmp_path / "t.feather", label="y", label_range=(0, 10), drop_missing_labels=True)
     assert source.total_rows is None
     assert WORDS in plan(source, 1, 1e-6).notes

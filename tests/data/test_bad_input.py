@@ -253,7 +253,7 @@ def test_objects_that_are_no_tables_or_read_once() -> None:
         refused("cannot be read as a table; pass a path", lambda wrong=wrong: scan(wrong))
     mixed = pd.DataFrame({"a": pd.Series([[1], "x", 2.5], dtype=object), "b": [1, 2, 3]})
     refused("column 'a' mixes types", lambda: scan(mixed))
-    numbered = pd.DataFrame({0: pd.Series([1, "2", 2.5], dtype=object), 1: [1, 2, 3]})
+    numbered = pd.DataFrame({0: [1, 2.5, 2], 1: [1, 2, 3]})
     assert [column.kind for column in scan(numbered).columns] == ["numeric", "integer"]
 
 

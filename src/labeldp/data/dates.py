@@ -67,11 +67,6 @@ def is_date_format(value: object) -> bool:
     )
 
 
-def is_all_digits(form: str | None) -> bool:
-    """Return whether dates of a format are whole numbers too, such as 20210305."""
-    return form is not None and re.fullmatch(r"(%[YymdHMS])+", _expanded(form)) is not None
-
-
 def count_formats(texts: pa.Array, counts: pa.Array, before: Counter[str]) -> Counter[str]:
     """Count the different `texts`, each so often, that have each format; some have two.
 
@@ -105,14 +100,6 @@ def parse_dates(texts: pa.Array, form: str) -> pa.Array:
     coded = texts.dictionary_encode()  # every text is parsed once
     times = [_parse(coded.dictionary, one) for one in form.split("|")]
     return (times[0] if len(times) == 1 else pc.coalesce(*times)).take(coded.indices)
-
-
-def digits_of(numbers: pa.Array) -> pa.Array:
-    """Return whole numbers as texts of digits; numbers with a fraction, which no date has, too."""
-    try:
-        return numbers.cast(pa.int64()).cast(pa.string())
-    except pa.ArrowInvalid:
-        return numbers.cast(pa.string())
 
 
 @cache

@@ -1,21 +1,17 @@
 """Frames, and files of statistical programs, which pyreadstat makes data frames of.
 
-A frame is anything that exports the Arrow C stream. It becomes an Arrow table when it is opened,
-but for a duckdb relation, which is read anew by each pass.
+A frame is anything that exports the Arrow C stream. It becomes an Arrow table when it is opened.
 """
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from labeldp.data.files import common_schema, reading_file
@@ -35,21 +31,18 @@ _KNOWN = (
     "pass a path, a directory or a glob, or a pandas, polars, pyarrow or duckdb table with named "
     "columns"
 )
-_PLAIN = (str, int, float, bool, Decimal, datetime.date, datetime.time, np.generic)
-"""Types of values that may stand with texts in a column of pandas."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameReader(TableReader):
     """A pandas, polars or pyarrow table, a duckdb relation, or the like."""
 
-    frame: Any = field(repr=False)
-    """An Arrow table, or a duckdb relation."""
+    frame: pa.Table = field(repr=False)
 
     @classmethod
     def open(cls, data: Any, label: str | None = None) -> FrameReader:
         """Read the schema of a frame; refuse what is none."""
-        name, frame, mixed = _type_name(data), data, tuple[str, ...]()
+        name, frame = _type_name(data), data
         if isinstance(data, Mapping):
             columns = dict(data)
             if label is not None and isinstance(columns.get(label), list | tuple):
@@ -61,35 +54,24 @@ class FrameReader(TableReader):
             remedy = "collect it first" if hasattr(frame, "collect") else _KNOWN
             raise DataError(f"data of type {name} cannot be read as a table; {remedy}")
         frame = with_label_texts(frame, label)
-        if _package(frame) == "pandas" and frame.columns.is_unique:
-            frame, mixed = _with_plain_texts(frame)
-        rows = None
         with _exporting(name):
             if isinstance(frame, pa.RecordBatch):
                 frame = pa.Table.from_batches([frame])
+            # Not by the stream: older versions crash where views of strings are exported.
             if not isinstance(frame, pa.Table):
-                stream = pa.RecordBatchReader.from_stream(frame)
-                schema = stream.schema
-                frame = frame if _package(frame) == "duckdb" else stream.read_all()
-            if isinstance(frame, pa.Table):
-                rows, schema = frame.num_rows, frame.schema
-        check_unique_names(schema.names, f"the {name}")
-        schema = schema.remove_metadata()
-        return cls(frame=frame, stored_schema=schema, rows=rows, format=name, mixed=mixed)
+                frame = pa.RecordBatchReader.from_stream(frame).read_all()
+        check_unique_names(frame.schema.names, f"the {name}")
+        schema = frame.schema.remove_metadata()
+        return cls(frame=frame, stored_schema=schema, rows=frame.num_rows, format=name)
 
     def read(self, columns: list[str], _batch_rows: int, /) -> Iterator[pa.RecordBatch]:
-        with _exporting(self.format):
-            if isinstance(self.frame, pa.Table):
-                # Not by the stream: older versions crash where views of strings are exported.
-                yield from self.frame.select(columns).to_batches()
-            else:
-                yield from pa.RecordBatchReader.from_stream(self.frame)
+        yield from self.frame.select(columns).to_batches()
 
 
 def with_label_texts(frame: Any, label: str | None) -> Any:
     """Return the frame with the label column as texts if its type would follow from its values.
 
-    That is so of Python objects (pandas, polars) and of polars' integers of 128 bits.
+    That is so of Python objects.
     """
     package = _package(frame)
     is_frame = package in ("pandas", "polars") and type(frame).__name__ == "DataFrame"
@@ -99,24 +81,12 @@ def with_label_texts(frame: Any, label: str | None) -> Any:
     kind = column.dtype
     if package == "pandas":
         kind = getattr(kind, "categories", column).dtype
-    if str(kind) not in ("object", "Object", "Int128", "UInt128"):
+    if str(kind) not in ("object", "Object"):
         return frame
     texts = label_texts(column.to_list())
     if package == "pandas":
         return frame.assign(**{str(label): texts.to_numpy(False)})
     return frame.with_columns(type(column)(label, texts))
-
-
-def _with_plain_texts(frame: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return a frame of pandas with texts in columns that mix them with numbers or the like."""
-    mixed = []
-    frame = frame.copy(deep=False)
-    for name, kind in frame.dtypes.items():
-        types = set(map(type, frame[name].dropna())) if str(kind) == "object" else set()
-        if len(types) > 1 and str in types and all(issubclass(each, _PLAIN) for each in types):
-            frame[name] = frame[name].map(str, na_action="ignore")
-            mixed.append(str(name))
-    return frame, tuple(mixed)
 
 
 def _package(frame: Any) -> str:
@@ -139,7 +109,11 @@ def _exporting(name: str, remedy: str = _KNOWN) -> Iterator[None]:
     except Exception as error:  # packages have errors of their own
         column = re.search(r"for column (.+?) with type", str(error))
         if column is not None:
-            remedy = f"column {column.group(1)!r} mixes types; cast it to one type"
+            name_of = column.group(1)
+            remedy = (
+                f"column {name_of!r} mixes types; cast it to one, for example in pandas: "
+                f'table[{name_of!r}] = table[{name_of!r}].astype("string")'
+            )
         if "uplicate" in str(error):
             remedy = "several columns have one name; rename them"
         raise DataError(f"the {name} does not convert to an Arrow table; {remedy}") from None

@@ -21,11 +21,9 @@ from labeldp.data.columns import (
     NULL_WORDS,
     NUMBER,
     check_breadth,
-    is_number_type,
     is_text_type,
     value_type,
 )
-from labeldp.data.dates import digits_of, is_all_digits
 from labeldp.data.files import common_schema, reading_file
 from labeldp.data.options import TextOptions
 from labeldp.data.text_types import ColumnParser, TextCounts, infer_parsers
@@ -53,8 +51,6 @@ class TableReader(ABC):
     """The files read, in order; empty for a frame."""
     rows: int | None = None
     """Number of rows, where it is known without reading the data."""
-    mixed: tuple[str, ...] = ()
-    """Columns of a typed table that mix numbers and texts, and are text only for that."""
     options: TextOptions = field(default_factory=TextOptions, repr=False, compare=False)
     """What was said about its text."""
     parsers: Mapping[str, ColumnParser] = field(default_factory=dict, repr=False)
@@ -143,24 +139,18 @@ class TableReader(ABC):
 
         A text column of a typed table is a category. It is looked at only if it was said to be
         numeric, to have dates of a format, or to have been read otherwise when features were
-        fitted, or if it is text only because it mixes types. Whole numbers are looked at if they
-        may be dates of the format.
+        fitted.
         """
         options, formats = self.options, self.options.column_formats or {}
         parsers, to_count = dict[str, ColumnParser](), list[str]()
         for name in features:
-            type_, form = self.stored_schema.field(name).type, formats.get(name, {})
+            type_ = self.stored_schema.field(name).type
             is_text = is_text_type(value_type(type_))
-            if is_text:
-                has_dates = options.date_format is not None and not pa.types.is_dictionary(type_)
-                declared = name in (*numeric, *self.mixed) or has_dates or form.keys() - {"na"}
-                looks = self.delimited or (declared and name not in categorical)
-            else:
-                digits = is_all_digits(form.get("date_format") or options.date_format)
-                looks = digits and is_number_type(type_) and name not in (*numeric, *categorical)
             if is_text or options.codes(name):
                 parsers[name] = ColumnParser(missing=self.missing(name))
-            if looks:
+            has_dates = options.date_format is not None and not pa.types.is_dictionary(type_)
+            declared = name in numeric or has_dates or formats.get(name, {}).keys() - {"na"}
+            if self.delimited or (is_text and declared and name not in categorical):
                 to_count.append(name)
         rows, counts = self.rows, dict[str, TextCounts]()
         if to_count or self.delimited:
@@ -169,26 +159,23 @@ class TableReader(ABC):
         number_words = any(re.fullmatch(NUMBER, word) for word in self.null_words)
         inferred, decimal, notes = infer_parsers(counts, options, numeric, categorical)
         for name, parser in inferred.items():
-            if parser.date_format or not is_number_type(self.stored_schema.field(name).type):
-                # Arrow's own reader knows no codes of one column, and that 99.0 is 99 neither.
-                direct = parser.direct and not (number_words or options.codes(name))
-                parsers[name] = replace(parser, missing=self.missing(name), direct=direct)
+            # Arrow's own reader knows no codes of one column, and that 99.0 is 99 neither.
+            direct = parser.direct and not (number_words or options.codes(name))
+            parsers[name] = replace(parser, missing=self.missing(name), direct=direct)
         notes = [*self.notes, *notes]
         return replace(self, parsers=parsers, rows=rows, decimal=decimal, notes=tuple(notes))
 
     def count_texts(
         self, names: Sequence[str], date_format: str | None
     ) -> tuple[int, dict[str, TextCounts]]:
-        """Return the rows, and what the texts (or digits) of these columns look like."""
+        """Return the rows, and what the texts of these columns look like."""
         rows, counts = 0, {name: TextCounts() for name in names}
         missing = {name: self.missing(name) for name in names}
         # The patterns are compiled for every batch, so few large ones are counted.
         for batch in self.batches(names, _COUNT_ROWS):
             rows += batch.num_rows
             for name, count in counts.items():
-                column = batch.column(name)
-                column = digits_of(column) if is_number_type(column.type) else column
-                count.add(column, missing[name], date_format)
+                count.add(batch.column(name), missing[name], date_format)
         return rows, counts
 
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.data.columns import NUMBER, is_number_type, is_text_type, value_type
-from labeldp.data.dates import ISO, MOMENT, OTHER_ORDER, count_formats, digits_of, parse_dates
+from labeldp.data.dates import ISO, MOMENT, OTHER_ORDER, count_formats, parse_dates
 from labeldp.data.options import TextOptions
 from labeldp.errors import DataError
 
@@ -236,8 +236,6 @@ class ColumnParser:
     def parse(self, column: pa.Array) -> pa.Array:
         """Return the values; the same object if nothing is to be done."""
         column = without(column, self.missing)
-        if is_number_type(column.type) and self.date_format is not None:
-            column = digits_of(column)
         if self.type is None or not is_text_type(value_type(column.type)):
             return column
         texts = trimmed(column)
