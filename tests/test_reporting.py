@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
@@ -26,7 +25,6 @@ from labeldp.reporting import (
     exceeded,
     format_lower_bound,
     format_upper_bound,
-    look_page,
     plan_report,
     release_report,
     report,
@@ -282,17 +280,3 @@ def test_the_page_rounds_bounds_up(directory: Path) -> None:
     assert "88.1%" in text  # e²/(1 + e²) = 0.8808
     assert "11.9%" in text
     assert "e^ε = 7.39 times" in text
-
-
-def test_the_page_of_look_holds_what_was_found(tmp_path: Path) -> None:
-    rows = {"x": list(range(40)), "who": [f"<p{k}>" for k in range(40)], "y": [1.0] * 40}
-    pq.write_table(pa.table(rows), tmp_path / "t.parquet")
-    page = tmp_path / "look.html"
-    found = run("look", tmp_path / "t.parquet", "--label", "y", "--html", page, "--json").json
-    for text in (page.read_text(encoding="utf-8"), look_page(found | {"table": "<script>"})):
-        tags = Reader()
-        tags.feed(text)
-        assert tags.open == []
-        assert "<script" not in text
-        assert "FOR THE CURATOR ONLY" in text
-        assert "--label-range" in text

@@ -1,10 +1,9 @@
-"""How values show themselves: a title and a few facts, as text or, in a notebook, as HTML."""
+"""How values show themselves: a title and a few facts."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from html import escape
 
 
 class ReprMixin(ABC):
@@ -23,16 +22,6 @@ class ReprMixin(ABC):
         width = max((len(name) for name, _ in pairs), default=0)
         lines = [f"  {name:<{width}}  {value}".rstrip() for name, value in pairs]
         return "\n".join([title, *lines])
-
-    def _repr_html_(self) -> str:
-        """Return a table for notebooks; names may come from anyone's file, so all is escaped."""
-        title, facts = self._repr_facts()
-        rows = (
-            f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(value)}</td></tr>"
-            for name, value in facts
-        )
-        return f"<table><caption>{escape(title)}</caption>{''.join(rows)}</table>"
 
 
 class Private:

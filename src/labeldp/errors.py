@@ -26,7 +26,6 @@ import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -128,14 +127,6 @@ def _require(
             raise InputError(f"`{name}` {rule}, not {value}")
 
 
-def ordered(low: float, high: float, name: str) -> None:
-    """Refuse an empty range."""
-    if not -math.inf < low < high < math.inf:
-        raise InputError(
-            f"`{name}` must be two finite numbers, the lower one first, not {low:g} {high:g}"
-        )
-
-
 def to_int(name: str, value: Any) -> int:
     """Return a whole number as an int; refuse anything else."""
     if not _is_bool(value):
@@ -182,12 +173,16 @@ def to_str_tuple(name: str, value: Any) -> tuple[str, ...]:
 
 
 def to_range(name: str, value: Any) -> tuple[float, float]:
-    """Return two numbers, such as a label range; refuse anything else."""
-    ends = _items(value)
-    if ends is not None and len(ends) == 2:
-        with suppress(InputError):
-            return to_float(name, ends[0]), to_float(name, ends[1])
-    raise _wrong_type(name, "two numbers, the lower one first", value)
+    """Return two finite numbers, the lower one first; refuse anything else."""
+    try:
+        low, high = (to_float(name, end) for end in _items(value) or ())
+    except ValueError:  # another number of them, or no numbers
+        raise _wrong_type(name, "two numbers, the lower one first", value) from None
+    if not -math.inf < low < high < math.inf:
+        raise InputError(
+            f"`{name}` must be two finite numbers, the lower one first, not {low:g} {high:g}"
+        )
+    return low, high
 
 
 def to_path(name: str, value: Any) -> Path:

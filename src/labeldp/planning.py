@@ -7,7 +7,6 @@ the release; it can change nothing of what was promised (theory §6).
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp.choose import choose_basis, plan_mechanism, utility_refusal
-from labeldp.data.source import Source, applicable, as_source, scan
+from labeldp.data.source import TABLE_OPTIONS, Source, applicable, as_source
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
     InputError,
@@ -61,8 +60,6 @@ if TYPE_CHECKING:  # the ledger stands above plans
     from labeldp.ledger.ledger import Ledger
 
 PLAN_FORMAT = "labeldp-plan/2"
-TABLE_OPTIONS = tuple(inspect.signature(scan).parameters)[1:]
-"""Keywords of `scan`."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -298,13 +298,6 @@ def command(answer: Mapping[str, Any]) -> str:
     return " ".join([shlex.join(words), *answer["needed"]])
 
 
-def cells(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a column's facts: name, kind, why, distinct and missing values, range."""
-    ends = f"{facts['low']:g} to {facts['high']:g}" if "low" in facts else ""
-    counts = (f"{facts['distinct']:,}", f"{facts['missing']:,}")
-    return (facts["name"], facts["kind"], facts["why"], *counts, ends)
-
-
 def describe_columns(source: Source, table: pa.Table) -> list[Facts]:
     """Return facts about every feature, as a plan of these rows would see it."""
     statistics = type_statistics(source.columns)

@@ -22,7 +22,6 @@ from labeldp.errors import InputError, ReleaseError
 from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.planning import Plan
-from labeldp.profile import cells, command, summary
 from labeldp.release.certificate import ABOUT, best_guess, claimed_fields
 from labeldp.release.files import Release
 from labeldp.release.side_files import (
@@ -273,17 +272,6 @@ def report_page(document: Mapping[str, Any]) -> str:
         "deltas": ("δ", *(format_upper_bound(delta, 2) for _, delta in points)),
     }
     return render("report.html", {**document, **shown})
-
-
-def look_page(answer: Mapping[str, Any]) -> str:
-    """Return the HTML page of what `look` found."""
-    facts = {
-        "answer": answer,
-        "summary": summary(answer),
-        "columns": [cells(column) for column in answer["columns"]],
-        "command": command(answer),
-    }
-    return render("look.html", facts)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ from scipy import special, stats
 from labeldp.arrow_util import arrow_numbers
 from labeldp.data.persons import read_person_hashes
 from labeldp.data.readers import TableReader
-from labeldp.data.source import Source, as_source
+from labeldp.data.source import TABLE_OPTIONS, Source, as_source
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, positive
 from labeldp.exact.cholesky import verified_cholesky
@@ -66,7 +66,7 @@ from labeldp.mechanisms.shaped_flag import (
 )
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim, draw_aggregates
 from labeldp.passes.engine import Engine, LocalEngine
-from labeldp.planning import TABLE_OPTIONS, Plan, plan
+from labeldp.planning import Plan, plan
 from labeldp.release.certificate import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise

@@ -42,7 +42,6 @@ from labeldp.errors import (
     PlanError,
     at_least,
     in_range,
-    ordered,
     positive,
     to_int,
     to_range,
@@ -158,7 +157,6 @@ class DatasetBounds:
         if self.features is not None:
             object.__setattr__(self, "features", to_int("features", self.features))
         positive(rows=self.rows)
-        ordered(*self.label_range, name="label_range")
         at_least(0.0, inflation=self.inflation)
         if (leverage := self.max_leverage) is not None:
             at_least(0.0, max_leverage=leverage)

@@ -25,7 +25,7 @@ from labeldp.accounting.privacy_profile import (
     SearchMethod,
     SearchRange,
 )
-from labeldp.errors import PlanError, at_least, in_range, ordered, positive
+from labeldp.errors import PlanError, at_least, in_range, positive, to_range
 
 _C0 = Fraction(145, 1000)  # of the Hanson–Wright inequality
 _LEAST_RATIO = Fraction(16)
@@ -63,7 +63,7 @@ class Theorem1(PrivacyProfile):
 
     def __post_init__(self) -> None:
         positive(rows=self.rows, residual_ms=self.residual_ms)
-        ordered(*self.label_range, name="label_range")
+        to_range("label_range", self.label_range)
         at_least(1, bags=self.bags)
 
     @property

@@ -42,7 +42,7 @@ from scipy import special
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchRange
-from labeldp.errors import InputError, at_least, ordered, positive
+from labeldp.errors import InputError, at_least, positive, to_range
 
 Reals = npt.NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class RandomWeightsProfile(PrivacyProfile):
 
     def __post_init__(self) -> None:
         at_least(1, bag_size=self.bag_size)
-        ordered(*self.label_range, name="label_range")
+        to_range("label_range", self.label_range)
         positive(noise_std=self.noise_std, noisy_fraction=self.noisy_fraction)
         if self.noisy_fraction > 1.0:
             raise InputError(f"`noisy_fraction` must be at most 1, not {self.noisy_fraction}")

@@ -223,12 +223,6 @@ table_options = together(
     ),
     text_options,
 )
-SCAN_KEYWORDS = (
-    "label", "label_range", "person", "features", "categorical", "numeric", "drop", "clip",
-    "drop_missing_labels", "delimiter", "encoding", "skip_lines", "skip_footer", "decimal",
-    "na", "date_format",
-)  # fmt: skip
-"""Parameters that are keyword arguments of `labeldp.scan`."""
 
 design_options = together(
     option("--formula", metavar="'Y ~ A + B'", help="The design: 'price ~ spline(age) + sex*edu'."),
@@ -307,9 +301,11 @@ plan_options = together(
 
 def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the keyword arguments of `scan` and of `plan` that the user has set."""
+    from labeldp.data.source import TABLE_OPTIONS
+
     settings = parse_settings(options.pop("settings", ()))
     given = {name: value for name, value in options.items() if value is not None}
-    scan = {name: given.pop(name) for name in SCAN_KEYWORDS if name in given}
+    scan = {name: given.pop(name) for name in TABLE_OPTIONS if name in given}
     return scan, given | settings
 
 

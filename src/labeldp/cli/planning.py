@@ -59,33 +59,28 @@ _NO_LABEL = (
 @data_argument
 @option("--label", metavar="COLUMN", help="The private column; its facts are for the curator only.")
 @column_options
-@option("--html", type=Path, metavar="FILE", help="Write one HTML page to this new file.")
 @text_options
 @help_all_option
 @json_option
-def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
+def look(data: str, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
-    from labeldp.profile import cells, command, look as profile, summary
-    from labeldp.reporting import look_page
+    from labeldp.profile import command, look as profile, summary
 
-    if html is not None:
-        check_target(html)
     keywords, _ = split_options(options)
     answer = profile(data, **keywords)
     for name in ("findings", "notes"):
         answer[name] = [in_flags(text) for text in answer[name]]
     note(answer["label"]["warning"] if "label" in keywords else _NO_LABEL)
-    if html is not None:
-        write_text(html, look_page(answer))
     if as_json:
         emit_json(answer)
         return
-    rows = [
-        [name, kind, distinct, missing, ends or why]
-        for name, kind, why, distinct, missing, ends in map(cells, answer["columns"])
-    ]
+    shown = ("name", "kind", "distinct", "missing")
+    rows = []
+    for each in answer["columns"]:
+        remark = f"{each['low']:g} to {each['high']:g}" if "low" in each else each["why"]
+        rows.append([*(each[name] for name in shown), remark])
     title = f"{answer['table']}: {summary(answer)}"
-    emit_table(title, ["column", "kind", "distinct", "missing", REMARKS], rows)
+    emit_table(title, ["column", *shown[1:], REMARKS], rows)
     for text in (*answer["notes"], *answer["findings"]):
         sentence, *code = text.split("\n")
         say(f"- {sentence}", indent="  ")

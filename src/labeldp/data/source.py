@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,6 @@ from labeldp.data.readers import ArrowReader, ParquetReader, TableReader
 from labeldp.errors import (
     DataError,
     InputError,
-    ordered,
     to_bool,
     to_int,
     to_range,
@@ -288,7 +288,6 @@ def scan(
     drop_missing_labels = to_bool("drop_missing_labels", drop_missing_labels)
     if label_range is not None:
         label_range = to_range("label_range", label_range)
-        ordered(*label_range, "label_range")
     if batch_rows is not None and not 1 <= to_int("batch_rows", batch_rows) <= _MOST_ROWS:
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     if drop_missing_labels and label is None:
@@ -350,6 +349,10 @@ def scan(
         LabelParser() if label is None else LabelParser(reader.decimal, reader.missing(label)),
         seen,
     )
+
+
+TABLE_OPTIONS = tuple(inspect.signature(scan).parameters)[1:]
+"""Keywords of `scan`."""
 
 
 def open_table(

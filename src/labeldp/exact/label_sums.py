@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.display import Private
-from labeldp.errors import InputError, ordered
+from labeldp.errors import InputError, to_range
 from labeldp.exact.gram import exact_products, no_rows
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
@@ -43,8 +43,7 @@ class LabelGrid:
     @classmethod
     def for_range(cls, label_range: tuple[float, float], *, intercept: bool) -> LabelGrid:
         """Return the finest grid of powers of two on which labels in the range take 20 bits."""
-        low, high = label_range
-        ordered(low, high, "label range")
+        low, high = to_range("label_range", label_range)
         if not (high - low >= LEAST and max(-low, high) <= MOST):
             raise InputError(
                 f"label range {low:g} {high:g} is too narrow or too wide; rescale the labels"

@@ -20,7 +20,6 @@ from labeldp.errors import (
     end_share,
     in_range,
     one_of,
-    ordered,
     positive,
     share,
     to_bool,
@@ -123,12 +122,6 @@ def _end_shares(name: str, value: Any) -> float | dict[str, float]:
     if isinstance(value, Mapping):
         return {to_str(name, key): _end_share(name, each) for key, each in value.items()}
     return float(_end_share(name, value))
-
-
-def _label_range(name: str, value: Any) -> tuple[float, float]:
-    low, high = to_range(name, value)
-    ordered(low, high, name)
-    return low, high
 
 
 # ---- options of `plan`
@@ -305,7 +298,7 @@ class AccountQuestion(OptionGroup):
     """
 
     rows: int = option(_count, MISSING)
-    label_range: tuple[float, float] = option(_label_range, MISSING)
+    label_range: tuple[float, float] = option(to_range, MISSING)
     epsilon: float = option(to_float, EPSILON)
     delta: float = option(to_float, DELTA)
     centred: bool = option(to_bool, True)

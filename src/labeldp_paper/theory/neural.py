@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from labeldp.errors import at_least, ordered, positive
+from labeldp.errors import at_least, positive, to_range
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class NeuralClass:
 
     def loss_bound(self, label_range: tuple[float, float]) -> float:
         """(B_Y + the largest |f|)², the largest squared loss; labels centred on the mid-range."""
-        ordered(*label_range, name="label_range")
+        to_range("label_range", label_range)
         total = 0.5 * (label_range[1] - label_range[0]) + self.output_bound
         return total * total
 

@@ -33,7 +33,7 @@ from fractions import Fraction
 
 from labeldp.accounting.privacy_profile import LEAST_CLAIM
 from labeldp.accounting.theorem1 import exact, log_ratio
-from labeldp.errors import InputError, PlanError, at_least, in_range, ordered, positive
+from labeldp.errors import InputError, PlanError, at_least, in_range, positive, to_range
 from labeldp_paper.theory.tails import HANSON_WRIGHT
 
 _MOST_EPSILON = 10
@@ -62,7 +62,7 @@ class Theorem2:
         at_least(2, rows=self.rows)
         at_least(1, features=self.features)
         positive(min_eigenvalue=self.min_eigenvalue, feature_bound=self.feature_bound)
-        ordered(*self.label_range, name="label_range")
+        to_range("label_range", self.label_range)
 
     def units(self) -> tuple[Fraction, Fraction]:
         """Return qB_Y² and 2q(B_Y²+B_X²)/(1−ln 2), rounded up; refuse a q that is not positive."""
@@ -142,7 +142,7 @@ class Theorem3:
     noise_std: float = 1.0
 
     def __post_init__(self) -> None:
-        ordered(*self.label_range, name="label_range")
+        to_range("label_range", self.label_range)
         positive(noisy_fraction=self.noisy_fraction, noise_std=self.noise_std)
         at_least(1, bags=self.bags)
         if self.noisy_fraction > 1.0:

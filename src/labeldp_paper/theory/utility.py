@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from labeldp.errors import InputError, at_least, in_range, ordered, positive
+from labeldp.errors import InputError, at_least, in_range, positive, to_range
 from labeldp_paper.theory.tails import (
     HANSON_WRIGHT,
     Tail,
@@ -65,7 +65,7 @@ def theorem1_utility(
     in_range(0.0, 2.0, theta=theta)
     positive(rows=rows, residual_ms=residual_ms)
     at_least(0.0, feature_bound=feature_bound, weight_bound=weight_bound)
-    ordered(*label_range, name="label_range")
+    to_range("label_range", label_range)
     loss = 0.5 * (label_range[1] - label_range[0]) + feature_bound * weight_bound
     net = 192.0 * bags**2 * rows * loss**2 / (theta * residual_ms)
     weights = math.log(rows) + 0.5 * math.log(2.0 / math.pi) - 0.5 * bags**2
@@ -93,7 +93,7 @@ def theorem2_utility(
     in_range(0.0, 0.5, theta=theta)
     positive(residual_ms=residual_ms)
     at_least(0.0, feature_bound=feature_bound, weight_bound=weight_bound)
-    ordered(*label_range, name="label_range")
+    to_range("label_range", label_range)
     loss = 0.5 * (label_range[1] - label_range[0]) + feature_bound * weight_bound
     eta = theta / (2.0 + theta)
     step = min(1.0, residual_ms / loss**2) * eta / 12.0  # tγ/B_l²
