@@ -70,7 +70,7 @@ QUICK = (("hidden", ()), ("epochs", 3))
 CASES = [
     Case(LinearRegressor, aggregates),
     Case(LinearRegressor, aggregates, (("max_norm", 1 / 3), ("confidence", 0.9))),
-    Case(LinearRegressor, bags, (("fit_intercept", False),)),
+    Case(LinearRegressor, bags, (("confidence", 0.8),)),
     Case(BagRegressor, bags, (("hidden", (8,)), ("epochs", 3), ("seed", 5))),
     Case(BagRegressor, bags, (*QUICK, ("shrink", False))),
 ]

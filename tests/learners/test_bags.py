@@ -23,7 +23,7 @@ from labeldp.learners.bags import (
     score_held_out,
     standardise_labels,
 )
-from labeldp.learners.models import network_outputs, row_products
+from labeldp.learners.models import network_outputs
 from tests.drawn import bag_release_of, draw_release, pay_table
 from tests.tables import table as make_table
 
@@ -189,19 +189,3 @@ def test_networks_side_by_side_are_their_mean(hidden: tuple[int, ...]) -> None:
     each = [network_outputs(matrices, inputs) for matrices in networks]
     joint = network_outputs(average_networks(networks, 0.3), inputs)
     np.testing.assert_allclose(joint, 0.3 * np.mean(each, axis=0), rtol=1e-5, atol=1e-5)
-
-
-def test_a_row_alone_is_predicted_as_among_many() -> None:
-    """To the last bit, which BLAS changes with the number of rows."""
-    rng = np.random.default_rng(6)
-    rows, layers = rng.normal(size=(1500, 7)), random_matrices(rng, 7, 40, 30, 1)
-    many = network_outputs(layers, rows)
-    for start, count in ((0, 1), (3, 1), (511, 2), (700, 40), (1499, 1)):
-        some = slice(start, start + count)
-        np.testing.assert_array_equal(network_outputs(layers, rows[some]), many[some])
-    slopes, wide = rng.normal(size=333), rng.normal(size=(5000, 333))
-    expected = row_products(wide, slopes)
-    np.testing.assert_allclose(expected, wide @ slopes, atol=1e-12)
-    for place in (0, 1, 17, 4095, 4096, 4999):
-        assert row_products(wide[place : place + 1], slopes)[0] == expected[place]
-        assert row_products(np.asfortranarray(wide[place:]), slopes)[0] == expected[place]

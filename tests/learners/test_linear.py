@@ -94,18 +94,6 @@ def test_max_norm_bounds_the_design_coefficients_with_the_constant() -> None:
     assert model.intercept_ == pytest.approx(rows.coef_[0])
 
 
-def test_without_intercept_the_constant_is_held_at_zero() -> None:
-    model = LinearRegressor(fit_intercept=False).fit(PERFECT)
-    other = LinearRegression(fit_intercept=False).fit(X, PAID)
-    assert model.intercept_ == 0
-    np.testing.assert_allclose(model.coef_, [0, *other.coef_], rtol=1e-7)
-    assert len(model.coefficients_) == 6
-    bare = draw_release(PAY, 60, 3, features_of(PAY, intercept=False))
-    on, off = (LinearRegressor(fit_intercept=flag).fit(bare) for flag in (True, False))
-    np.testing.assert_array_equal(on.coef_, off.coef_)
-    assert on.intercept_ == 0
-
-
 # --- releases of every mechanism ---
 
 
@@ -241,6 +229,7 @@ def test_too_few_bags() -> None:
     [
         ({"penalty": 1.0, "max_norm": 1.0}, "exclude each other"),
         ({"penalty": -1.0}, "penalty"),
+        ({"fit_intercept": False}, "`fit_intercept` is for plain rows"),
         ({"penalty": "best"}, "`penalty` must be a number"),
         ({"lasso": -1.0}, "`lasso` must be at least 0"),
         ({"max_norm": 0.0}, "max_norm"),

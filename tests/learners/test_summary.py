@@ -12,7 +12,7 @@ import pytest
 
 from labeldp import InputError, LinearRegressor, Release, scan
 from labeldp.learners.linear import POINTS
-from labeldp.learners.summary import Summary, effect_picture
+from labeldp.learners.summary import effect_picture
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.drawn import draw_release, features_of, pay_table
@@ -139,15 +139,6 @@ def test_text_is_short_if_asked() -> None:
     assert f"… and {count - 4} more, nearer to their errors" in short
     assert any(line.startswith("height") for line in short), "which stands out most"
     assert "Levels count from colour=" in str(summary)
-
-
-def test_a_notebook_shows_tables_in_which_names_are_escaped() -> None:
-    document = fitted(500.0).summary().to_dict()
-    entry = document["coefficients"][0] | {"name": "<b>"}
-    shown = Summary(document | {"coefficients": [entry]})._repr_html_()
-    assert shown.count("<table>") == 2
-    assert "&lt;b&gt;" in shown
-    assert "<b>" not in shown
 
 
 def test_the_command_line_prints_it(tmp_path: Path) -> None:

@@ -186,9 +186,7 @@ class LinearRegressor(_Estimator, LinearOptions):
         Columns of the table to regress on, with the constant; None is all. The model then needs
         no others to predict.
     fit_intercept : bool
-        On plain rows, add a constant. On a release the constant is a column already, if its feature
-        map has one; False holds its coefficient at zero (in original units there may still be an
-        intercept, from columns that were centred).
+        On plain rows, add a constant. A release has one already, unless it was planned without.
     confidence : float
         Level of the intervals in `coefficients_`.
     shrink : bool or None

@@ -29,7 +29,6 @@ from labeldp.learners.fit_rules import FitRule, choose_rule, solution_map
 from labeldp.learners.models import Coefficient, Effect, LinearModel, LinearOptions, Quality
 from labeldp.learners.normal_equations import (
     Array,
-    ColumnMask,
     NoisyNormalEquations,
     NoisyValue,
     joint_equations,
@@ -60,6 +59,11 @@ def fit_release(
     """
     if not releases:
         raise InputError("there is no release to fit; give one or more")
+    if not options.fit_intercept:
+        raise InputError(
+            "`fit_intercept` is for plain rows: a release has a constant or none by its plan "
+            "(`intercept`); leave it out"
+        )
     with refuse_contradictions():
         facts = [
             {name: each.certificate.get(name) for name in _RELEASE_FIELDS} for each in releases
@@ -68,14 +72,12 @@ def fit_release(
         for name in _RELEASE_FIELDS[1:]:
             if not all(isinstance(fact[name], int | float | None) for fact in facts):
                 raise TypeError(f"{name} is no number")
-        equations, rule, features, used, label_range = _fit(releases, source, options)
-        coef, intercept = np.zeros(len(used)), 0.0
-        coef[used] = rule.coefficients
+        equations, rule, features, label_range = _fit(releases, source, options)
+        coef, intercept = rule.coefficients.copy(), 0.0
         if equations.constant is not None:  # predictions are design @ coef + intercept
             intercept, coef[equations.constant] = float(coef[equations.constant]), 0.0
         names, to_original = features.to_original_units()
-        fitted_map = features.keep([features.kept_columns[i] for i in np.flatnonzero(used)])
-        shown = _coefficients(equations, rule, names, to_original[:, used], options.confidence)
+        shown = _coefficients(equations, rule, names, to_original, options.confidence)
         return LinearModel(
             options=options,
             coef=coef,
@@ -88,7 +90,7 @@ def fit_release(
             label_range=label_range,
             quality=estimate_quality(equations, rule),
             releases=tuple(facts),
-            effects=_effects(fitted_map, equations, rule),
+            effects=_effects(features, equations, rule),
         )
 
 
@@ -149,21 +151,14 @@ def refuse_contradictions() -> Iterator[None]:
 
 def _fit(
     releases: Sequence[Release], source: Source | None, options: LinearOptions
-) -> tuple[NoisyNormalEquations, FitRule, FeatureMap, ColumnMask, tuple[float, float]]:
-    """Return equations, rule, the map of the columns asked for, which are fitted, label range.
-
-    All are fitted but for the constant, if there is to be no intercept.
-    """
+) -> tuple[NoisyNormalEquations, FitRule, FeatureMap, tuple[float, float]]:
+    """Return equations, rule, the map of the columns asked for, and the label range."""
     joint, features = None, releases[0].features
     if len(releases) > 1:
         joint, features = joint_equations(releases)
     columns = np.ones(len(features.names), dtype=bool)
     if options.columns is not None:
         features, columns = features.select(options.columns)
-    used = np.ones(len(features.names), dtype=bool)
-    if features.constant is not None and not options.fit_intercept:
-        used[features.constant] = False
-    columns[columns] = used
     if joint is not None:
         equations = joint.select(columns)
     else:
@@ -177,9 +172,8 @@ def _fit(
         )
     ends = np.array([each.certificate["label_range"] for each in releases], dtype=np.float64)
     label_range = float(ends[:, 0].min()), float(ends[:, 1].max())
-    degrees = np.array(features.degrees)[used].tolist()
-    rule = choose_rule(equations, options, label_range, degrees)
-    return equations, rule, features, used, label_range
+    rule = choose_rule(equations, options, label_range, features.degrees)
+    return equations, rule, features, label_range
 
 
 # --- inference ---
@@ -249,7 +243,7 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
     form = slope_spread.T @ slope_spread - (rest @ spread).T @ (rest @ spread)
     risk, error = rule.risk(equations), quadratic_error(spread.T @ gradient, form)
     gain = NoisyValue(explained.value - risk.value, math.hypot(error, risk.error))
-    quality = Quality(gain.value / rows, gain.error / rows, signal=rule.info.get("signal"))
+    quality = Quality(gain.value / rows, gain.error / rows)
     if rule.posterior is not None:
         # The probability that 2·b̂·b < ‖b̂‖², both without their means, by the posterior of b
         # about b̂: then ‖b̂ − b‖² is more than ‖b‖², which the constant misses.
@@ -264,7 +258,6 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
     total_error = math.hypot(residual.error, explained.error)
     r2, dof = gain.value / total, max(1, rows - columns)
     residual_std = math.sqrt(residual.value / dof)
-    excess = float(np.sum(spread**2)) / residual.value
     return replace(
         quality,
         r2=r2,
@@ -272,7 +265,6 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
         all_labels_r2=1 - residual.value / total,
         residual_std=residual_std,
         residual_std_error=residual.error / (2 * residual_std * dof),
-        privacy_ratio=math.sqrt(excess * dof / columns),  # τ_stat of theory §10
     )
 
 

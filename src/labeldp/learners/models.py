@@ -56,10 +56,8 @@ NETWORKS = 5
 """So many are averaged, each trained without its part of the labels."""
 MAX_RISK = 0.05
 """Largest probability of being worse than a constant at which predictions count as useful."""
-_CHUNK = 512
-"""Rows that are computed at once, always so many: what BLAS makes of a row depends, in its last
-bits, on how many there are."""
-_ROWS = 4096
+_CHUNK = 4096
+"""Rows of a network that are computed at once: their activations stay small."""
 
 
 # --- parts of a model ---
@@ -116,12 +114,8 @@ class Quality:
     residual_std: float | None = None
     """Root of the residual mean square of that fit, for the degrees of freedom that it has."""
     residual_std_error: float | None = None
-    privacy_ratio: float | None = None
-    """τ_stat: the error that privacy adds to a least-squares fit over its sampling error."""
-    signal: float | None = None
-    """The probability that features explain anything, where predictions are the posterior mean."""
     worse: float | None = None
-    """The probability that the constant is better, likewise."""
+    """The probability that the constant is better, where predictions are the posterior mean."""
 
     @property
     def beats_the_constant(self) -> bool:
@@ -250,7 +244,7 @@ class LinearModel:
     def predict(self, rows: Any, unseen: UnseenValues | None = None) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
         design = rows if self.features is None else self.features.design(rows, unseen)
-        return _clip(row_products(design, self.coef) + self.intercept, self)
+        return _clip(design @ self.coef + self.intercept, self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
@@ -365,18 +359,6 @@ def _clip(predictions: Array, model: Model) -> Array:
     return np.asarray(np.clip(predictions, *model.label_range))
 
 
-# --- predictions, the same for a row alone as among a million ---
-
-
-def row_products(rows: Array, coefficients: Array) -> Array:
-    """Return rows @ coefficients, the same for a row alone as among a million (unlike BLAS)."""
-    parts = [
-        np.add.reduce(np.multiply(rows[start : start + _ROWS], coefficients, order="C"), axis=1)
-        for start in range(0, len(rows), _ROWS)
-    ]
-    return np.concatenate([np.empty(0), *parts])
-
-
 def input_columns(features: FeatureMap) -> NDArray[np.intp]:
     """Return the places of a network's inputs in the design: levels of categories, then numbers.
 
@@ -392,16 +374,10 @@ def network_outputs(matrices: tuple[Matrix, ...], inputs: Array) -> Array:
     layers = [matrix.astype(np.float64) for matrix in matrices]
     result = np.empty(len(inputs))
     for start in range(0, len(inputs), _CHUNK):
-        part = inputs[start : start + _CHUNK]
-        hidden = np.pad(part, ((0, _CHUNK - len(part)), (0, 0)))
+        hidden = inputs[start : start + _CHUNK]
         for place, matrix in enumerate(layers):
-            if place:
-                np.maximum(hidden, 0.0, out=hidden)
-            if matrix.shape[1] == 1:
-                hidden = row_products(hidden, matrix[:-1, 0])[:, None] + matrix[-1]
-            else:
-                hidden = hidden @ matrix[:-1] + matrix[-1]
-        result[start : start + _CHUNK] = hidden[: len(part), 0]
+            hidden = (np.maximum(hidden, 0.0) if place else hidden) @ matrix[:-1] + matrix[-1]
+        result[start : start + _CHUNK] = hidden[:, 0]
     return result
 
 
@@ -419,9 +395,7 @@ def _common_values(
     parameters, names, ends = (
         document[name] for name in ("parameters", "feature_names", "label_range")
     )
-    known = {
-        each.name: parameters[each.name] for each in fields(options) if each.name in parameters
-    }
+    known = _known_fields(options, parameters)
     # Earlier versions could choose the penalty: it stands beside the rule.
     known |= {name: document["rule"]["penalty"] for name, value in known.items() if value == "auto"}
     return values | {
@@ -429,8 +403,12 @@ def _common_values(
         "features": values["features"] and FeatureMap.from_json(values["features"]),
         "feature_names": names and tuple(names),
         "label_range": ends and to_range("label_range", ends),
-        "quality": values["quality"] and Quality(**values["quality"]),
+        "quality": values["quality"] and Quality(**_known_fields(Quality, values["quality"])),
     }
+
+
+def _known_fields(kind: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    return {each.name: values[each.name] for each in fields(kind) if each.name in values}
 
 
 def seal_of(document: dict[str, Any], arrays: Arrays) -> str:

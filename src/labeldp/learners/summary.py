@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from statistics import NormalDist
 from typing import Any
 
@@ -90,11 +89,6 @@ class Summary:
         return "\n".join([*lines, "", *remarks] if remarks else lines)
 
     __str__ = __repr__ = text
-
-    def _repr_html_(self) -> str:
-        """Return two tables for notebooks; names may come from anyone's file, so all is escaped."""
-        cells = map(_table_cells, self.document["coefficients"])
-        return _html_table("", self._facts()) + _html_table(self._title(), [_HEADER, *cells])
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
@@ -186,12 +180,6 @@ def _aligned(rows: Sequence[Sequence[str]], justify: Any) -> Iterator[str]:
     for first, *others in rows:
         cells = [justify(cell, width) for cell, width in zip(others, widths[1:], strict=True)]
         yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
-
-
-def _html_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
-    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><caption>{escape(caption)}</caption>{body}</table>"
 
 
 def _deviations(model: LinearModel) -> float:
