@@ -37,8 +37,8 @@ from labeldp.data.columns import (
     is_usable,
     value_type,
 )
-from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table, scan
+from labeldp.data.text_types import TextOptions
 from labeldp.errors import InputError, to_str_tuple
 from labeldp.features.categories import merge_levels
 from labeldp.features.column_stats import ColumnStatistics

@@ -32,8 +32,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     return read(written(tmp_path_factory.mktemp("plain") / "t.csv", HEADER, *ROWS))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le"])
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_encoding_delimiter_and_line_ends_are_inferred(
     encoding: str, delimiter: str, end: str, tmp_path: Path

@@ -17,8 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, FeatureMap, scan
 from labeldp.data.columns import column_floats
-from labeldp.data.options import TextOptions
-from labeldp.data.text_types import TextCounts, infer_parsers, parse_numbers
+from labeldp.data.text_types import TextCounts, TextOptions, infer_parsers, parse_numbers
 from labeldp.features.fit import fit_features
 from tests.tables import csv_of
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from labeldp.data.options import check_unique_names
+from labeldp.data.columns import check_unique_names
 from labeldp.data.readers import TableReader
 from labeldp.data.text_types import TextCounts
 from labeldp.errors import DataError, InputError

@@ -1,12 +1,20 @@
-"""Feature columns: what their types mean for a model, and their values as float64.
+"""Columns: their names and roles, what their types mean for a model, their values as float64.
 
 Missing values are NaN. Messages may show values and row numbers, because features are public. Of
 labels nothing passes here but `floats_of`, which refuses none.
+
+Where a file has no header, or another delimiter than was said, its first row stands in the place of
+the names, and one of its values is a label. Such a line has a word that begins with a digit; then
+messages hold only names without a digit.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
-from labeldp.errors import DataError
+from labeldp.errors import DataError, InputError, UnknownColumnError
 
 ColumnKind = Literal["numeric", "categorical", "integer"]
 """`integer` is undecided: the feature fit counts the distinct values and decides."""
@@ -193,3 +201,94 @@ def integer_ends(
             f"it if it is an identifier, or rescale it"
         )
     return float(ends["min"]), float(ends["max"]), exact
+
+
+_INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
+"""Names of a stored pandas index and of columns without a name."""
+_LONGEST = 80
+"""Characters of a name that are shown, or compared: a table may have been given for a name."""
+
+
+def short_name(name: str) -> str:
+    """Return as much of a name as identifies it."""
+    return name if len(name) <= _LONGEST else name[:_LONGEST] + "…"
+
+
+def _printable(names: Iterable[str]) -> list[str]:
+    """Return the names that messages may hold."""
+    names = list(names)
+    begins_with_digit = any(re.search(r"(?<![\w.])[\d.]*\d", name) for name in names)
+    return [n for n in names if n and not re.search(r"\d", n)] if begins_with_digit else names
+
+
+def quoted_names(names: Iterable[str]) -> str:
+    """Return some of the names in quotes; a remark where none may be shown."""
+    quoted = [repr(short_name(name)) for name in _printable(names)]
+    return ", ".join(quoted[:8] + ["..."] * (len(quoted) > 8)) or (
+        "numbers: is there a line with their names?"
+    )
+
+
+def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownColumnError:
+    """Return the refusal of a name, with the columns that may be meant."""
+    printable = _printable(columns)
+    close = [each for each in printable if each.strip().casefold() == name.strip().casefold()]
+    close = close or difflib.get_close_matches(name[:_LONGEST], printable, n=3, cutoff=0.5)
+    if len(columns) == 1 and name in re.split(r'[,;|\s"]+', columns[0]):
+        hint = f"the only one is {quoted_names(columns)}; name another `delimiter`"
+    elif close:
+        hint = f"did you mean {' or '.join(repr(short_name(each)) for each in close)}?"
+    else:
+        hint = f"the columns are {quoted_names(columns)}"
+    return UnknownColumnError(option, name, f"there is no column {short_name(name)!r}; {hint}")
+
+
+def check_unique_names(names: Sequence[str], where: object) -> None:
+    """Refuse a table in which a name stands for two columns.
+
+    One of them may be the label, which would be a public feature under another name.
+    """
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise DataError(
+            f"{where} has several columns of one name, {quoted_names(twice)}; rename them, or "
+            "add a header line if the file has none"
+        )
+
+
+def choose_features(
+    columns: Sequence[str],
+    roles: Mapping[str, str | None],
+    lists: Mapping[str, Sequence[str] | None],
+) -> list[str]:
+    """Return the feature columns, in order: those named, or all but index columns.
+
+    `roles` are label and person, `lists` features, categorical, numeric and drop. Names that are no
+    columns and columns with two roles are refused.
+    """
+    existing = set(columns)
+    named = {option: names or () for option, names in lists.items()}
+    single = {role: (column,) for role, column in roles.items() if column is not None}
+    for option, names in {**named, **single}.items():
+        for name in names:
+            if name not in existing:
+                raise unknown_column(name, option, columns)
+            for role, column in roles.items():
+                # A person's column is no feature anyway.
+                if column == name and (role, option) not in ((option, role), ("person", "drop")):
+                    raise InputError(
+                        f"column {column!r} is the {role} and cannot also stand in {option}"
+                    )
+    for name in sorted({*named["categorical"]} & {*named["numeric"]}):
+        raise InputError(f"column {name!r} is declared both categorical and numeric; choose one")
+    for name, times in Counter(named["features"]).items():
+        if times > 1:
+            raise InputError(f"features names column {name!r} twice; once is enough")
+    features = named["features"]
+    if lists["features"] is None:
+        features = [n for n in columns if n not in roles.values() and not _INDEX.fullmatch(n)]
+    left_out = set(named["drop"])
+    remaining = [name for name in features if name not in left_out]
+    if not remaining:
+        raise InputError("no feature column is left; name fewer in drop or more in features")
+    return remaining

@@ -4,6 +4,9 @@ Types never depend on the first block of a file. The first pass reads the featur
 and counts what their values look like. The label column is not looked at, and is delivered as text
 for `labels` to parse: a type inferred from labels would be a public fact that depends on them.
 Encoding, delimiter and header are inferred from the first lines down to the header.
+
+An Excel sheet becomes CSV text, so that the rules for text hold: headers, totals, types and labels.
+Its label column decides nothing: neither which rows there are nor the type of anything.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,18 +28,19 @@ from pyarrow import csv as arrow_csv
 
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
 from labeldp.data.files import DELIMITERS, common_schema, reading_file
-from labeldp.data.options import TextOptions
+from labeldp.data.labels import label_texts
 from labeldp.data.readers import TableReader
+from labeldp.data.text_types import TextOptions
 from labeldp.errors import DataError
 
 _FALLBACK = "cp1252"
 """What a file is read as whose text is not UTF-8: Latin-1 as Windows writes it."""
 _START = 1 << 20
 """Bytes at the start of a file in which its header is looked for."""
-MOST_TITLES = 20
+_MOST_TITLES = 20
 _FEWEST_NAMES = 3
 """Fields of a header that makes what stands above it a title."""
-_CANDIDATES = ",;\t|"
+_DELIMITERS = ",;\t|"
 
 
 class _EncodingError(DataError):
@@ -95,7 +100,7 @@ class DelimitedReader(TableReader):
                     raise _EncodingError(path, encoding)
             if not header.strip():
                 raise DataError(f"{path} is empty; a {form} file needs a header line and rows")
-            delimiter = delimiter or infer_delimiter(header, DELIMITERS[form])
+            delimiter = delimiter or _infer_delimiter(header, DELIMITERS[form])
             names = _cells(header, delimiter)
             for place, name in enumerate(names):
                 if not name and "" in names[:place]:  # all without a name are left out
@@ -132,8 +137,7 @@ class DelimitedReader(TableReader):
                 raise
             return replace(self, encoding=_FALLBACK).prepared(features, numeric, categorical)
         if ready.delimiter not in (options.delimiter, DELIMITERS.get(ready.format, ",")):
-            sign = {"\t": "tab", " ": "space"}.get(ready.delimiter, ready.delimiter)
-            notes.append(f"fields are divided by {sign!r}; `delimiter` to change")
+            notes.append(f"fields are divided by {ready.delimiter!r}; `delimiter` to change")
         if ready.encoding not in (options.encoding, "utf-8"):
             notes.append(f"the text is read as {ready.encoding}; `encoding` to change")
         above = sum(ready.skip_lines.values()) if options.skip_lines is None else 0
@@ -237,19 +241,17 @@ def _find_header(
     above = options.skip_lines
     if above is None:
         text = raw.decode(encoding, errors="ignore").lstrip("\ufeff")
-        texts = [line.rstrip("\r") for line in text.split("\n", MOST_TITLES)[:MOST_TITLES]]
-        above = count_titles(_first_rows(texts, options.delimiter, named), named)
+        texts = [line.rstrip("\r") for line in text.split("\n", _MOST_TITLES)[:_MOST_TITLES]]
+        above = _count_titles(_first_rows(texts, options.delimiter), named)
     if options.encoding is None and encoding == "utf-8":
         encoding = _infer_encoding(b"\n".join(lines[: above + 1]))
     return encoding, above
 
 
 def _infer_encoding(start: bytes) -> str:
-    """Infer the encoding of the first lines: UTF-16 by its mark or zero bytes, UTF-8, or cp1252."""
+    """Infer the encoding of the first lines: UTF-16 by its mark, UTF-8, or cp1252."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    if b"\0" in start[:64]:
-        return "utf-16-le" if start[1:2] == b"\0" else "utf-16-be"
     try:
         start.decode()
     except UnicodeDecodeError:
@@ -257,17 +259,15 @@ def _infer_encoding(start: bytes) -> str:
     return "utf-8"
 
 
-def infer_delimiter(line: str, usual: str) -> str:
+def _infer_delimiter(line: str, usual: str) -> str:
     """Return the sign that divides a header most often; in doubt the one usual for the format."""
     bare = re.sub(r'"[^"]*"', "", line)
-    counts = {sign: bare.count(sign) for sign in _CANDIDATES}
+    counts = {sign: bare.count(sign) for sign in _DELIMITERS}
     best = max(counts, key=counts.__getitem__)
-    if not counts[best] and re.search(r"\S \S", line.strip()):
-        return " "  # as R has it, and nothing else divides the names
     return best if counts[best] > counts[usual] else usual
 
 
-def count_titles(rows: Iterable[Sequence[str]], named: Sequence[str]) -> int:
+def _count_titles(rows: Iterable[Sequence[str]], named: Sequence[str]) -> int:
     """Return how many of the first rows of cells are above the header.
 
     The header is the first with a column that was `named`. Else rows with at most one filled cell
@@ -284,17 +284,12 @@ def count_titles(rows: Iterable[Sequence[str]], named: Sequence[str]) -> int:
     return next((k for k, filled in enumerate(widths) if filled >= _FEWEST_NAMES), 0)
 
 
-def _first_rows(
-    lines: Sequence[str], delimiter: str | None, named: Sequence[str]
-) -> Iterator[list[str]]:
+def _first_rows(lines: Sequence[str], delimiter: str | None) -> Iterator[list[str]]:
     """Yield the cells of lines, up to one in which a name goes on in the next line."""
     for line in lines:
         if line.count('"') % 2 == 1:
             return
-        sign = delimiter or infer_delimiter(line, ",")
-        cells = _cells(line, sign)
-        is_title = delimiter is None and sign == " " and {*named}.isdisjoint(cells)
-        yield [line] if is_title else cells
+        yield _cells(line, delimiter or _infer_delimiter(line, ","))
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -302,3 +297,77 @@ def _cells(line: str, delimiter: str) -> list[str]:
         return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [])
     except csv.Error:  # a field that is longer than any name
         return line.split(delimiter)
+
+
+def open_excel(
+    paths: tuple[Path, ...], options: TextOptions, *, label: str | None, named: Sequence[str]
+) -> DelimitedReader:
+    """Return the reader of one table in one or more workbooks, which are held as text."""
+    texts, notes = dict[Path, pa.Buffer](), dict[str, None]()
+    for path in paths:
+        with reading_file(path, "Excel", Exception, extra="tables"):
+            text, remarks = _sheet_text(path, options, label, named)
+        texts[path] = pa.py_buffer(text.encode(errors="replace"))
+        notes |= dict.fromkeys(remarks)
+    options = replace(options, delimiter=",", encoding="utf-8")
+    reader = DelimitedReader.open(paths, "Excel", options, label=label, named=named, texts=texts)
+    return replace(reader, notes=tuple(notes))
+
+
+def _sheet_text(
+    path: Path, options: TextOptions, label: str | None, named: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the first sheet that has the columns asked for as CSV, and notes.
+
+    Lines above its header are empty there, for the reader to count. Below, a row without features
+    is none, whatever its label.
+    """
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True)
+    try:
+        sheets = book.worksheets
+        for sheet in sheets:
+            sheet.reset_dimensions()  # a lone cell far off would fill all rows with blanks
+        sheet = sheets[0]
+        for each in sheets:
+            top = each.iter_rows(max_row=_MOST_TITLES, values_only=True)
+            if any({*named}.issubset(map(_name, row)) for row in top):
+                sheet = each
+                break
+        rows = list(sheet.iter_rows(values_only=True))
+    finally:
+        book.close()
+    notes = []
+    if len(sheets) > 1:
+        notes.append(f"of {len(sheets)} sheets {sheet.title!r} is read, the others are not")
+    above = options.skip_lines
+    if above is None:
+        above = _count_titles(([*map(_name, row)] for row in rows[:_MOST_TITLES]), named)
+    names = [_name(cell) for cell in rows[above]] if above < len(rows) else []
+    while names and not names[-1]:
+        names.pop()
+    missing = (None,) * len(names)  # a row may end with its last value
+    body = [(*row, *missing)[: len(names)] for row in rows[above + 1 :]]
+    features = [place for place, name in enumerate(names) if name != label]
+    body = [row for row in body if any(_text(row[place]) for place in features)]
+    columns = [
+        label_texts(column).to_pylist() if name == label else map(_text, column)
+        for name, column in zip(names, zip(*body, strict=True), strict=bool(body))
+    ]
+    text = io.StringIO(newline="")
+    text.write("\n" * above)
+    csv.writer(text, lineterminator="\n").writerows([names, *zip(*columns, strict=True)])
+    return text.getvalue(), notes
+
+
+def _name(value: Any) -> str:
+    """Return a name in one line."""
+    return "" if value is None else re.sub(r"[\r\n]+", " ", str(value))
+
+
+def _text(value: Any) -> str:
+    """Return a cell as text that means the same beside decimal commas too: 1.234 is 1.2340."""
+    text = "" if value is None else repr(value) if isinstance(value, float) else str(value)
+    is_grouped = isinstance(value, float) and re.fullmatch(r"-?\d{1,3}\.\d{3}", text)
+    return f"{text}0" if is_grouped else text

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from labeldp.data.options import check_unique_names, quoted_names
+from labeldp.data.columns import check_unique_names, quoted_names
 from labeldp.errors import DataError, MissingExtraError
 from labeldp.io_util import path_problem
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from labeldp.data.columns import check_unique_names
 from labeldp.data.files import common_schema, reading_file
 from labeldp.data.labels import label_texts
-from labeldp.data.options import check_unique_names
 from labeldp.data.readers import TableReader
 from labeldp.errors import DataError
 

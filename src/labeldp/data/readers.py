@@ -25,8 +25,7 @@ from labeldp.data.columns import (
     value_type,
 )
 from labeldp.data.files import common_schema, reading_file
-from labeldp.data.options import TextOptions
-from labeldp.data.text_types import ColumnParser, TextCounts, infer_parsers
+from labeldp.data.text_types import ColumnParser, TextCounts, TextOptions, infer_parsers
 
 _COUNT_ROWS = 1 << 16
 """Rows whose texts are counted at a time."""

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.cluster import ClusterReader
-from labeldp.data.columns import Column, column_of, is_usable
-from labeldp.data.delimited import DelimitedReader
-from labeldp.data.excel import open_excel
+from labeldp.data.columns import Column, choose_features, column_of, is_usable, unknown_column
+from labeldp.data.delimited import DelimitedReader, open_excel
 from labeldp.data.files import DELIMITERS, FileState, find_files, state_of
 from labeldp.data.frames import FrameReader, open_statistical
 from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
-from labeldp.data.options import TextOptions, choose_features, unknown_column
 from labeldp.data.persons import check_person_type, with_person_hashes
 from labeldp.data.readers import ArrowReader, ParquetReader, TableReader
+from labeldp.data.text_types import TextOptions
 from labeldp.errors import (
     DataError,
     InputError,

@@ -1,11 +1,15 @@
 """Text columns: numbers, dates, truth values or categories, by the rules of docs/reading.md.
 
+    TextOptions                    what can be said of the text of a table
     TextCounts.add(texts)          count what all texts of a column look like; parts add up
     infer_parsers(counts, …)       decide from the counts how each column is read
     ColumnParser.parse(column)     read it so
 
 A text that the parser of a column does not understand becomes missing; labels are not read here.
 What Arrow's own reader of delimited text gives in the same way is left to it (`direct`).
+
+A format of dates is written as `strptime` has it. Texts may have a time of day and a zone behind
+the date whether the format names them or not. Names of months are English, short or long.
 """
 
 from __future__ import annotations
@@ -13,19 +17,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.data.columns import NUMBER, is_number_type, is_text_type, value_type
-from labeldp.data.dates import ISO, MOMENT, OTHER_ORDER, count_formats, parse_dates
-from labeldp.data.options import TextOptions
-from labeldp.errors import DataError
+from labeldp.errors import DataError, InputError, one_of, to_int, to_str
 
 MOST_WORDS = 20
 """Different texts without a digit that may stand among numbers or dates, as words for missing."""
@@ -69,6 +73,205 @@ _IN_WORDS = {
 _UNPAIRED = r"^[^(]*\)|\([^)]*$|[(\-−].*[-−]|[-−].*\("
 """A bracket without its other half, or two signs for minus."""
 _BESIDE_DIGITS = rf"[0-9.,{_SPACES}'’()+−-]+"
+
+ISO = "%Y-%m-%d"
+MOMENT = pa.timestamp("us")
+
+_DATE_FORMATS: tuple[tuple[str, ...], ...] = (
+    (ISO,), ("%Y/%m/%d",), ("%Y.%m.%d",),
+    ("%d.%m.%Y",), ("%d.%m.%y",),
+    ("%d/%m/%Y", "%m/%d/%Y"), ("%d-%m-%Y", "%m-%d-%Y"),
+    ("%d/%m/%y", "%m/%d/%y"), ("%d-%m-%y", "%m-%d-%y"),
+    ("%d %b %Y",), ("%d %b %y",), ("%d-%b-%Y",), ("%d-%b-%y",), ("%d%b%Y",), ("%d/%b/%Y",),
+    ("%b %d, %Y",), ("%b %d %Y",),
+    ("%Y-%m",), ("%Y/%m",), ("%m/%Y",), ("%b %Y",), ("%b-%Y",), ("%b-%y",),
+)  # fmt: skip
+"""Formats that are inferred. A text may have both formats of a pair."""
+OTHER_ORDER = {a: b for forms in _DATE_FORMATS for a in forms for b in forms if a != b}
+"""The format that differs in the order of day and month alone."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_NAME = (
+    "(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_FIELDS = {
+    "%Y": r"(?P<Y>\d{4})",
+    "%y": r"(?P<y>\d{2})",
+    "%m": "(?P<m>0?[1-9]|1[0-2])",
+    "%d": "(?P<d>0?[1-9]|[12][0-9]|3[01])",
+    "%b": f"(?P<b>{_MONTH_NAME})",
+    "%H": r"(?P<H>[01]?\d|2[0-3])",
+    "%I": "(?P<H>0?[1-9]|1[0-2])",
+    "%M": r"(?P<M>[0-5]\d)",
+    "%S": r"(?P<S>[0-5]\d(?:\.\d{1,9})?)",
+    "%p": r"(?P<p>[AaPp]\.?[Mm]\.?)",
+}
+_TIME = (
+    f"(?:[ T]{_FIELDS['%H']}:{_FIELDS['%M']}(?::{_FIELDS['%S']})?(?: ?{_FIELDS['%p']})?"
+    r"(?: ?(?:Z|UTC|GMT|(?P<zs>[+-])(?P<zh>\d\d):?(?P<zm>\d\d)?))?)?"
+)
+_MAYBE_DATE = r"^(?:\d{1,4}[-/. ]|\d{1,2}[A-Za-z]{3}\d|[A-Za-z]{3,9}\.?[- ]).{0,40}\d"
+_MOST_LINES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """Keywords of `scan` about text, which explains them."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    skip_lines: int | None = None
+    skip_footer: int | None = None
+    decimal: str | None = None
+    na: tuple[str, ...] | None = None
+    date_format: str | None = None
+    column_formats: Mapping[str, Mapping[str, Any]] | None = None
+    """`FeatureMap.column_formats`: how columns were read when features were fitted; None before."""
+
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "encoding", "date_format"):
+            if getattr(self, name) is not None:
+                to_str(name, getattr(self, name))
+        sign = self.delimiter
+        if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in '\0\r\n"'):
+            raise InputError(f"`delimiter` must be one ASCII character, not {sign!r}")
+        for name in ("skip_lines", "skip_footer"):
+            lines = getattr(self, name)
+            if lines is not None and not 0 <= to_int(name, lines) <= _MOST_LINES:
+                raise InputError(f"`{name}` must be 0 to {_MOST_LINES} lines, not {lines}")
+        one_of("decimal", self.decimal, (None, ".", ","))
+        if self.date_format is not None and not is_date_format(self.date_format):
+            raise InputError(
+                f"`date_format` {self.date_format!r} is none; write it like %d.%m.%Y or %Y%m%d"
+            )
+        try:
+            b" ".decode(self.encoding or "utf-8", errors="ignore")
+        except (LookupError, ValueError):  # ValueError: a zero byte in the name
+            raise InputError(
+                f"`encoding` {self.encoding!r} is unknown; try utf-8, cp1252 or utf-16"
+            ) from None
+        for name, form in (self.column_formats or {}).items():
+            date = form.get("date_format")
+            unit_alone = form.get("dress", "unit") == "unit" and "negative" not in form
+            if not unit_alone or (date is not None and not is_date_format(date)):
+                raise DataError(
+                    f"column {name!r} was fitted by an earlier version that read texts which this "
+                    "version does not; convert the column to plain numbers or ISO dates, and fit "
+                    "again"
+                )
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The options that are not None, as keywords of `scan` of the same table again."""
+        options = {name: value for name, value in vars(self).items() if value is not None}
+        options.pop("column_formats", None)
+        return options
+
+    def codes(self, column: str) -> list[str]:
+        """Return what `na` says of one column alone: 999 where it has age=999."""
+        start = f"{column}="
+        return [word.removeprefix(start) for word in self.na or () if word.startswith(start)]
+
+    def words(self, columns: Iterable[str]) -> list[str]:
+        """Return what `na` says of every column."""
+        starts = tuple(f"{column}=" for column in columns)
+        return [word for word in self.na or () if not word.startswith(starts)]
+
+
+def is_date_format(value: object) -> bool:
+    """Return whether a value is a format of dates, or up to nine of them with | between."""
+    if not isinstance(value, str):
+        return False
+    forms = [_expanded(form) for form in value.split("|")]
+    return len(forms) < 10 and all(
+        re.fullmatch(r"(%[YymdbHIMSp]|[-/., :T]){1,16}", form) for form in forms
+    )
+
+
+def count_formats(texts: pa.Array, counts: pa.Array, before: Counter[str]) -> Counter[str]:
+    """Count the different `texts`, each so often, that have each format; some have two.
+
+    Formats that were seen `before` are tried first, and what has one of them is tried no further.
+    """
+    totals: Counter[str] = Counter()
+    maybe = pc.match_substring_regex(texts, _MAYBE_DATE)
+    texts, counts = texts.filter(maybe), counts.filter(maybe)
+    for forms in sorted(_DATE_FORMATS, key=lambda forms: -before[forms[0]] - before[forms[-1]]):
+        if not len(texts):
+            break
+        fits = [pc.match_substring_regex(texts, _date_pattern(form)) for form in forms]
+        for form, fit in zip(forms, fits, strict=True):
+            totals[form] += pc.sum(counts.filter(fit)).as_py() or 0
+        others = pc.invert(fits[0] if len(fits) == 1 else pc.or_(*fits))
+        texts, counts = texts.filter(others), counts.filter(others)
+    return +totals
+
+
+def parse_dates(texts: pa.Array, form: str) -> pa.Array:
+    """Return the times that texts of a format say, null for others and for days of no calendar.
+
+    Of several formats with | between, the first that a text has counts. A zone is applied, so that
+    the result is in UTC; without one it is the time that the clock showed.
+    """
+    if form == ISO:
+        try:
+            return texts.cast(MOMENT)  # the same where all texts are plain, and much faster
+        except pa.ArrowInvalid:
+            pass
+    coded = texts.dictionary_encode()  # every text is parsed once
+    times = [_parse_date(coded.dictionary, one) for one in form.split("|")]
+    return (times[0] if len(times) == 1 else pc.coalesce(*times)).take(coded.indices)
+
+
+@cache
+def _date_pattern(form: str) -> str:
+    form = _expanded(form)
+    fields = re.sub(r"%.|.", lambda part: _FIELDS.get(part[0]) or re.escape(part[0]), form)
+    return f"^{fields}{'' if re.search('%[HI]', form) else _TIME}$"
+
+
+def _expanded(form: str) -> str:
+    return form.replace("%F", ISO).replace("%B", "%b").replace("%T", "%H:%M:%S")
+
+
+def _parse_date(texts: pa.Array, form: str) -> pa.Array:
+    parts = pc.extract_regex(texts, _date_pattern(form))
+    names = {field.name for field in parts.type}
+
+    def field(name: str) -> pa.Array:
+        """Return a part of the texts, empty where it or all else is missing."""
+        if name not in names:
+            return arrow_words([""] * len(texts), pa.string())
+        return pc.fill_null(parts.field(name), arrow_words([""], texts.type)[0])
+
+    def number(name: str, default: float) -> NDArray[np.float64]:
+        digits = pc.replace_substring_regex(field(name), "^$", str(default))
+        return numpy_numbers(digits.cast(pa.float64()))
+
+    def begins(name: str, letters: str) -> NDArray[np.bool_]:
+        truths: NDArray[np.bool_] = numpy_numbers(pc.match_substring_regex(field(name), letters))
+        return truths
+
+    year = number("Y", 1970)
+    if "y" in names:
+        year = 1900 + number("y", 70)
+        year = np.where(year < 1969, year + 100, year)  # as POSIX has it
+    month = np.ones(len(texts)) if "b" in names else number("m", 1)
+    for place, name in enumerate(_MONTHS if "b" in names else ()):
+        month[begins("b", f"(?i)^{name}")] = place + 1
+    first = (year.astype(np.int64) - 1970).astype("M8[Y]").astype("M8[M]")
+    first = first + (month.astype(np.int64) - 1).astype("m8[M]")
+    day = first.astype("M8[D]") + (number("d", 1).astype(np.int64) - 1).astype("m8[D]")
+    exists = day.astype("M8[M]") == first  # there is no 31st of June
+    is_pm, is_am = begins("p", "^[Pp]"), begins("p", "^[Aa]")
+    hour = np.where(is_pm | is_am, number("H", 0) % 12 + 12 * is_pm, number("H", 0))
+    seconds = hour * 3600 + number("M", 0) * 60 + number("S", 0)
+    ahead = number("zh", 0) * 3600 + number("zm", 0) * 60
+    seconds -= np.where(begins("zs", "-"), -ahead, ahead)
+    micros = day.astype("M8[us]").astype(np.int64) + np.rint(seconds * 1e6).astype(np.int64)
+    valid = pc.and_(arrow_numbers(exists.view(np.uint8)).cast(pa.bool_()), parts.is_valid())
+    return pc.if_else(valid, arrow_numbers(micros).cast(MOMENT), no_value(MOMENT))
 
 
 def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
@@ -371,11 +574,6 @@ def _notes(
             f"{name}: texts {shown} count as missing ({parser.unparsed} rows); `categorical` to "
             "change"
         )
-    mostly_numbers = max(counts.with_decimal(sign)[0] for sign in ".,") >= (
-        _SHARE_BESIDE_WORDS * counts.kinds["values"]
-    )
-    if parser.type is None and is_inferred and mostly_numbers:
-        yield f"{name}: numbers and texts, read as a category"
 
 
 def without(column: pa.Array, words: Sequence[str]) -> pa.Array:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
 from labeldp.data.columns import NULL_WORDS, column_floats
-from labeldp.data.options import TextOptions
 from labeldp.data.source import Source, open_table
+from labeldp.data.text_types import TextOptions
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis, Term, basis_from_json, basis_to_json
 from labeldp.features.categories import CategoricalColumn, codes_of, names_of

@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import NoReturn
 
-from labeldp.data.columns import Column
-from labeldp.data.options import short_name
+from labeldp.data.columns import Column, short_name
 from labeldp.data.source import Source
 from labeldp.errors import InputError
 from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, checked_count
