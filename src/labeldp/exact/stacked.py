@@ -113,12 +113,8 @@ class StackedBags:
         self._try(gram, np.arange(self.bags), np.diagonal(gram, axis1=1, axis2=2) > 0)
         rest = np.flatnonzero(np.isinf(self.error_bound))
         if len(rest):
-            order = self._preferences(rest)
-            ordered = gram[rest[:, None, None], order[:, :, None], order[:, None, :]]
-            independent, sure = independent_in_bags(ordered)
-            kept = np.zeros_like(independent)
-            np.put_along_axis(kept, order, independent, axis=1)
-            self._try(gram, rest[sure], kept[sure])
+            independent, sure = independent_in_bags(gram[rest])
+            self._try(gram, rest[sure], independent[sure])
 
     def _factorise_alone(self, bag: int) -> None:
         factor = bag_factor(
@@ -143,28 +139,6 @@ class StackedBags:
             lines = np.arange(rank)[None, :, None]
             self.whitener[some[:, None, None], lines, place[:, None, :]] = scaled
             self.error_bound[some], self.kept[some] = bound[good], kept[chosen[good]]
-
-    def _preferences(self, bags: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return every bag's columns in the order in which they claim their place.
-
-        It is the order of `verified_cholesky`: in every category the bag's own most frequent
-        level comes last.
-        """
-        features = self._features
-        place = features.kept_places
-        key = np.tile(np.arange(self.columns), (len(bags), 1))
-        numbers = np.arange(len(bags))
-        levels = self._encoded.categories
-        for number, (offset, size) in enumerate(
-            zip(features.category_offsets, features.category_sizes, strict=True)
-        ):
-            codes = levels[number].reshape(self.bags, self.rows)[bags]
-            cells = (numbers[:, None] * size + codes).reshape(-1)
-            counts = np.bincount(cells, minlength=len(bags) * size).reshape(len(bags), size)
-            baseline = place[offset + counts.argmax(axis=1)]
-            late = baseline >= 0
-            key[numbers[late], baseline[late]] = self.columns + number
-        return np.argsort(key, axis=1)
 
 
 def bag_factor(features: FeatureMap, bag: Encoded) -> VerifiedCholesky:
