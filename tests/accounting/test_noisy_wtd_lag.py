@@ -109,15 +109,14 @@ def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
     mean, error = delta.mean(), 4 * delta.std() / math.sqrt(len(delta))
 
     def law(shift):
-        counts = weighted_bags.binomial(8, 0.5)
-        moved = weighted_bags.CountDistribution(counts.lowest + shift, counts.weights, counts.lost)
-        return weighted_bags.mean_delta(2.0, epsilon, moved, noisy_row)
+        lowest, weights = weighted_bags.binomial(8, 0.5)
+        return weighted_bags.mean_delta(2.0, epsilon, (lowest + shift, weights), noisy_row)
 
     right = law(0)
     assert right.lower - error <= mean <= right.upper + error
     for wrong in (
         law(1),
-        weighted_bags.mean_delta(2.0, epsilon, weighted_bags.fixed(3), noisy_row),
+        weighted_bags.mean_delta(2.0, epsilon, (3, np.ones(1)), noisy_row),
     ):
         assert not wrong.lower - error <= mean <= wrong.upper + error
     claim = delta_of(facts, epsilon)

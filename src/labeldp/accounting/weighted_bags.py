@@ -34,7 +34,7 @@ a term, all of them positive.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -45,12 +45,17 @@ from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchRan
 from labeldp.errors import InputError, at_least, positive, to_range
 
 Reals = npt.NDArray[np.float64]
+Counts = tuple[int, Reals]
+"""Of the number of other noisy rows in a bag: (lowest, weights), P(lowest + i) = weights[i]."""
 
 MOST_WEIGHTED_BAG_SIZE = 10**9
 _MOST_EPSILON = 1e5  # the integral is slow at large ε
 _MOST_LOG_NOISE = 30.0  # of noise deviation over label width
 _ROUNDING = 1e-12  # relative, of a sum of 1e9 squares and a root
-_DEVIATIONS, _EXTRA = 14.0, 60  # counts kept on either side of the mode: all but 1e-40
+_DEVIATIONS, _EXTRA = 14.0, 60  # counts kept on either side of the mode
+_LOST = 1e-38
+"""What is left out of them. By Bernstein's inequality counts t = 14σ + 60 or more from their mean,
+which is within 1 of the mode, have less than 2·exp(−t²/(2σ² + 2t/3)) ≤ 2·exp(−90)."""
 _SCAN = np.linspace(-120.0, 120.0, 12_001)
 _LOOK = 256
 _DROP = 60.0  # nats below its peak at which the integral is cut off
@@ -97,7 +102,10 @@ class RandomWeightsProfile(PrivacyProfile):
         """
         at_least(0.0, epsilon=epsilon)
         counts = binomial(self.bag_size - 1, self.noisy_fraction)
-        return mean_delta(self.width / self.noise_std, epsilon, counts, self.noisy_fraction == 1.0)
+        every = self.noisy_fraction == 1.0
+        mean = mean_delta(self.width / self.noise_std, epsilon, counts, every)
+        lost = _LOST if 1 < len(counts[1]) < self.bag_size else 0.0
+        return replace(mean, upper=min(1.0, mean.upper + lost))
 
     def epsilon_search(self, delta: float) -> SearchRange | float:
         low, high = 0.0, 1.0
@@ -133,69 +141,37 @@ def realised_mu(
     return np.asarray(mu * (width / noise_std) * (1.0 + _ROUNDING))
 
 
-@dataclass(frozen=True)
-class CountDistribution:
-    """The distribution of the number of other noisy rows in a bag: P(lowest + i) = weights[i].
-
-    lost: the probability that the truncation leaves out.
-    """
-
-    lowest: int
-    weights: Reals
-    lost: float
-
-
-def fixed(count: int) -> CountDistribution:
-    """Return the distribution of a constant."""
-    return CountDistribution(count, np.ones(1), 0.0)
-
-
-def binomial(draws: int, rate: float) -> CountDistribution:
+def binomial(draws: int, rate: float) -> Counts:
     """Each of `draws` rows is noisy with probability `rate`, independently.
 
     Probabilities are normalised products of the ratios of neighbours, outwards from the mode.
     """
     if rate >= 1.0 or draws == 0:
-        return fixed(draws)
+        return draws, np.ones(1)
     odds = math.log(rate) - math.log1p(-rate)
-
-    def log_ratio(r: Reals) -> Reals:  # ln P(r+1)/P(r)
-        return np.asarray(np.log((draws - r) / (r + 1.0)) + odds)
-
     reach = math.ceil(_DEVIATIONS * math.sqrt(draws * rate * (1.0 - rate))) + _EXTRA
     mode = min(math.floor((draws + 1) * rate), draws)
     low, high = max(0, mode - reach), min(draws, mode + reach)
-    logs = log_ratio(np.arange(low, high, dtype=float))
+    r = np.arange(low, high, dtype=float)
+    logs = np.log((draws - r) / (r + 1.0)) + odds  # ln P(r+1)/P(r)
     above, below = np.cumsum(logs[mode - low :]), -np.cumsum(logs[: mode - low][::-1])
     weights = np.exp(np.concatenate([below[::-1], [0.0], above]))
-    weights /= weights.sum()
-    lost = 0.0  # the ratios fall, so what is beyond an end is at most a geometric series
-    if low > 0:
-        down = math.exp(-float(log_ratio(np.array([low - 1.0]))[0]))
-        lost += float(weights[0]) * down / (1.0 - down)
-    if high < draws:
-        up = math.exp(float(log_ratio(np.array([float(high)]))[0]))
-        lost += float(weights[-1]) * up / (1.0 - up)
-    return CountDistribution(low, weights, lost)
+    return low, weights / weights.sum()
 
 
-def mean_delta(
-    scale: float, epsilon: float, counts: CountDistribution, row_is_noisy: bool
-) -> Bounds:
+def mean_delta(scale: float, epsilon: float, counts: Counts, row_is_noisy: bool) -> Bounds:
     """Return E[δ(ε; μ)] for a row with or without noise, μ = `scale` times its random share."""
-    start = 1 if counts.lowest == 0 else 0
-    alone = float(counts.weights[0]) if start else 0.0
-    alone *= gaussian.upper(epsilon, scale) if row_is_noisy else 1.0
-    some = counts.weights[start:]
-    estimate, error = 0.0, 0.0
-    if some.size:
-        integral = _Integral(scale, epsilon, counts.lowest + start, some, row_is_noisy)
-        estimate, error = integral.value()
-    estimate += alone
+    (lowest, weights), estimate, error = counts, 0.0, 0.0
+    start = 1 if lowest == 0 else 0
+    if len(weights) > start:
+        law = _Integral(scale, epsilon, lowest + start, weights[start:], row_is_noisy)
+        estimate, error = law.value()
+    if start:
+        estimate += float(weights[0]) * (gaussian.upper(epsilon, scale) if row_is_noisy else 1.0)
     return Bounds(
         max(0.0, estimate * (1.0 - _MARGIN) - error),
         min(1.0, estimate),
-        min(1.0, estimate * (1.0 + _MARGIN) + error + counts.lost),
+        min(1.0, estimate * (1.0 + _MARGIN) + error),
     )
 
 
