@@ -274,7 +274,7 @@ def test_sklearn_checks_linear(estimator: Any, check: Callable[[Any], None]) -> 
 @parametrize_with_checks(
     [
         BagRegressor(hidden=(), epochs=40, learning_rate=0.1),  # 1e-3 suits networks
-        BagRegressor(hidden=(8,), validation_fraction=0.0, epochs=20, learning_rate=0.1),
+        BagRegressor(hidden=(8,), epochs=20, learning_rate=0.1),
     ]
 )
 def test_sklearn_checks_network(estimator: Any, check: Callable[[Any], None]) -> None:

@@ -16,16 +16,10 @@ from tests.extras import extra
 
 torch = extra("torch")
 
+from labeldp.learners import training  # noqa: E402
 from labeldp.learners.training import network_loss, train  # noqa: E402
 
-SETTINGS = NetworkOptions(
-    hidden=(12,),
-    epochs=12,
-    learning_rate=0.01,
-    final_rate=1e-5,
-    batch_rows=200,
-    validation_fraction=0.2,
-)
+SETTINGS = NetworkOptions(hidden=(12,), epochs=12, learning_rate=0.01)
 
 
 def random_bags(seed: int = 0, bags: int = 40) -> WeightedBags:
@@ -82,17 +76,15 @@ class Recorder:
     """Stands in for a network's steps: remembers rates and batches, trains nothing."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, validation: list[float]) -> None:
-        from labeldp.learners import training
-
         self.rates: list[float] = []
         self.batches: list[list[int]] = []
         losses = iter(validation)
 
-        def step(training: Any, batch: Any, _weight: float) -> float:
-            self.rates.append(training._optimizer.param_groups[0]["lr"])
+        def step(network: Any, batch: Any, _weight: float) -> float:
+            self.rates.append(network._optimizer.param_groups[0]["lr"])
             self.batches.append(batch.tolist())
             with torch.no_grad():
-                training._weights[-1][-1, 0] = float(len(self.rates))  # a mark of the step
+                network._weights[-1][-1, 0] = float(len(self.rates))  # a mark of the step
             return 1.0
 
         monkeypatch.setattr(training.TrainedNetwork, "_step", step)
@@ -120,20 +112,20 @@ def test_the_best_network_is_kept_for_real() -> None:
 
 def test_rates_fall_along_a_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(monkeypatch, [float(-i) for i in range(9)])
-    run(random_bags(bags=10), epochs=9, learning_rate=1e-2, final_rate=1e-4)
+    run(random_bags(bags=10), epochs=9, learning_rate=1e-2)
     half = (1 + np.cos(np.pi * np.arange(9) / 8)) / 2
-    np.testing.assert_allclose(recorder.rates, 1e-4 + (1e-2 - 1e-4) * half)
+    np.testing.assert_allclose(recorder.rates, 1e-6 + (1e-2 - 1e-6) * half)
 
 
 def test_batches_hold_whole_bags_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     bags = random_bags(bags=900)
+    monkeypatch.setattr(training, "_MOST_ROWS", 200)
     recorder = Recorder(monkeypatch, [2.0, 1.0])
     run(bags, epochs=2)
-    half = len(recorder.batches) // 2
-    epochs = recorder.batches[:half], recorder.batches[half:]
-    seen = [sorted(bag for batch in epoch for bag in batch) for epoch in epochs]
-    assert seen[0] == seen[1] == sorted(set(seen[0]))
-    assert len(seen[0]) == 720  # the others are held out
+    order = [bag for batch in recorder.batches for bag in batch]
+    epochs = order[: len(order) // 2], order[len(order) // 2 :]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(set(order))
+    assert len(epochs[0]) == 810  # the others are held out
     assert epochs[0] != epochs[1]
     for batch in recorder.batches:
         assert bags.lengths[batch].sum() <= 200 + 9

@@ -272,20 +272,17 @@ class BagRegressor(_Estimator, NetworkOptions):
     ----------
     hidden : tuple of int
         Widths of the ReLU layers; () is the linear model.
-    epochs, learning_rate, final_rate :
-        Adam, its rate falling from the first to the last epoch along half a cosine.
-    batch_rows : int
-        Rows per mini-batch at most, give or take a bag, since batches hold whole bags; fewer where
-        that would leave less than 16 batches an epoch (but not below 64 rows).
-    patience, validation_fraction :
-        Stop when the loss on this part of the bags, never trained on, has not fallen for so many
-        epochs, and return the best network. At fraction 0 all the epochs are run.
+    epochs, learning_rate :
+        Adam, its rate falling along half a cosine.
+    patience : int
+        Stop when the loss on a part of the bags, never trained on, has not fallen for so many
+        epochs, and return the best network.
     shrink : bool or None
         On labels whose noise is known (of sampled-noisy-wtd-LAg, of noisy rows): weigh each by
         what it tells, hold the weights of the network back by the noise, train five networks,
         each without a part of the labels, and predict that share of their mean which the labels
-        support that each has not seen: the constant, if they support none. None does so on a
-        release unless `validation_fraction` is 0; False trains one network, with equal weights.
+        support that each has not seen: the constant, if they support none. None does so on every
+        release; False trains one network, with equal weights.
     clip : bool
         Clip predictions to the label range of the release, which is public.
     seed : int

@@ -162,9 +162,7 @@ def fit_release(
         bags = WeightedBags.from_release(release, source)
         low, high = release.certificate["label_range"]
         label_range = float(low), float(high)
-    averages = options.shrink
-    if averages is None:
-        averages = options.validation_fraction > 0 and bags.bags > 1
+    averages = options.shrink is not False and bags.bags > 1
     if averages:
         standard = standardise_labels(bags, release.noise, label_range)
     else:

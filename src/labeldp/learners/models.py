@@ -33,7 +33,6 @@ from labeldp.errors import (
     finite,
     in_range,
     positive,
-    share,
     to_bool,
     to_float,
     to_int,
@@ -196,10 +195,7 @@ class NetworkOptions:
     hidden: tuple[int, ...] = option(_layer_widths, (128, 64))
     epochs: int = option(_count, 200)
     learning_rate: float = option(_positive, 1e-3)
-    final_rate: float = option(_positive, 1e-6)
-    batch_rows: int = option(_count, 8192)
     patience: int = option(_count, 3)
-    validation_fraction: float = option(checked(to_float, share), 0.1)
     shrink: bool | None = option(to_bool)
     clip: bool = option(to_bool, True)
     seed: int = option(checked(to_int, partial(at_least, 0)), 0)
@@ -207,8 +203,6 @@ class NetworkOptions:
     def checked_options(self) -> NetworkOptions:
         """Return the options as plain values; refuse what makes no sense."""
         options = plain_options(self, NetworkOptions)
-        if options.shrink and options.validation_fraction == 0:
-            raise InputError("`shrink=True` holds labels back; leave `validation_fraction=0` out")
         if options.seed >= 2**63:
             raise InputError(f"`seed` must be below 2**63, not {options.seed}")
         return options

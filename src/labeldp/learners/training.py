@@ -20,12 +20,14 @@ from labeldp.errors import InputError
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import NETWORKS, Matrix, NetworkOptions
 
-_PART_ROWS = 4096
-"""Rows taken forward and back at once: their activations stay in the cache."""
 _BATCHES = 16
-_FEW_ROWS = 64
-"""Few rows make smaller mini-batches: an epoch of one or two steps would be too little to be
-judged by, and patience counts epochs."""
+_FEW_ROWS, _MOST_ROWS = 64, 8192
+"""Of a mini-batch, give or take a bag. Few rows make smaller ones: an epoch of one or two steps
+would be too little to be judged by, and patience counts epochs. Nor are more rows taken forward at
+once: their activations stay in the cache."""
+_FINAL_RATE = 1e-6
+_HELD_OUT = 0.1
+"""The part of the bags that stops a network that is trained alone."""
 _PRIOR_SHARE = 0.1
 """How much of its prior's precision a weight is held back by, as measured: at 1 networks learn too
 little from labels with little noise, and at 0 too much from few with much of it."""
@@ -142,7 +144,7 @@ class TrainedNetwork:
         self._optimizer = torch.optim.Adam(self._weights)
         everything, share = np.arange(bags.bags), 0.0
         if held_out is None:
-            count = min(bags.bags - 1, math.ceil(options.validation_fraction * bags.bags))
+            count = min(bags.bags - 1, math.ceil(_HELD_OUT * bags.bags))
             held_out, self._used = np.split(self._permute(everything), [count])
         else:
             self._used = np.setdiff1d(everything, held_out)
@@ -165,13 +167,11 @@ class TrainedNetwork:
         If there is none, the loss falls from epoch to epoch, so that the last network is kept.
         """
         options, bags = self._options, self._bags
-        turn = math.pi * epoch / max(1, options.epochs - 1)
-        rate = options.final_rate + (options.learning_rate - options.final_rate) * (
-            (1 + math.cos(turn)) / 2
-        )
+        high = (1 + math.cos(math.pi * epoch / max(1, options.epochs - 1))) / 2
+        rate = _FINAL_RATE + (options.learning_rate - _FINAL_RATE) * high
         self._optimizer.param_groups[0]["lr"] = rate
         rows_per_batch = int(bags.lengths[self._used].sum()) // _BATCHES
-        most = min(options.batch_rows, max(_FEW_ROWS, rows_per_batch))
+        most = min(_MOST_ROWS, max(_FEW_ROWS, rows_per_batch))
         batches = _cut(bags, self._permute(self._used), most)
         count = len(self._used) * bags.energy_per_bag
         weight = len(batches) / count  # the mean over all the bags
@@ -193,7 +193,7 @@ class TrainedNetwork:
     def centre(self) -> None:
         """Make the mean of the best network over all rows 0, by its bias."""
         tensors, total = list(map(torch.from_numpy, self.matrices)), 0.0
-        for part in np.split(rows := np.arange(self._bags.rows), rows[::_PART_ROWS][1:]):
+        for part in np.split(rows := np.arange(self._bags.rows), rows[::_MOST_ROWS][1:]):
             total += float(_outputs(self._bags, tensors, part).double().sum())
         self.matrices[-1][-1, 0] = -total / self._bags.rows
 
@@ -201,27 +201,24 @@ class TrainedNetwork:
     def held_out_sums(self) -> NDArray[np.float64]:
         """Return Σ w g of the bags that were held out, by the best network."""
         tensors, bags = list(map(torch.from_numpy, self.matrices)), self._bags
-        parts = _cut(bags, self.held_out, _PART_ROWS)
+        parts = _cut(bags, self.held_out, _MOST_ROWS)
         return np.concatenate([network_sums(bags, tensors, part).double() for part in parts])
 
     def _step(self, batch: Indices, weight: float) -> float:
         """Take one step by the loss of a batch; return that loss."""
-        total = 0.0
         self._optimizer.zero_grad()
-        for part in _cut(self._bags, batch, _PART_ROWS):
-            loss = network_loss(self._bags, self._weights, part)
-            (loss * weight).backward()
-            total += float(loss.detach())
+        loss = network_loss(self._bags, self._weights, batch)
+        (loss * weight).backward()
         for matrix, decay in zip(self._weights, self._decays, strict=True):
             if decay:  # the gradient of the penalty, which leaves biases free
                 assert matrix.grad is not None
                 matrix.grad[:-1].add_(matrix.detach()[:-1], alpha=2 * decay)
         self._optimizer.step()
-        return total
+        return float(loss.detach())
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def _validation(self) -> float:
-        parts = _cut(self._bags, self.held_out, _PART_ROWS)
+        parts = _cut(self._bags, self.held_out, _MOST_ROWS)
         total = sum(float(network_loss(self._bags, self._weights, part)) for part in parts)
         return total / (len(self.held_out) * self._bags.energy_per_bag)
 
