@@ -10,8 +10,14 @@ import pytest
 
 from labeldp.accounting.calibrate import _smallest_real, calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SearchMethod, SearchRange
-from labeldp.accounting.subsampling import SubsampledProfile, affordable_delta
+from labeldp.accounting.privacy_profile import (
+    Bounds,
+    PrivacyProfile,
+    SearchMethod,
+    SearchRange,
+    SubsampledProfile,
+    affordable_delta,
+)
 from labeldp.errors import InputError
 from tests.oracles.pure import PureProfile
 

@@ -22,8 +22,12 @@ from labeldp.accounting.privacy_profile import (
     LossFactors,
     NonPrivate,
     SearchMethod,
+    SubsampledProfile,
+    affordable_delta,
     best_true_positive_rate,
     group_delta,
+    inclusion_probability,
+    most_bags,
     round_up,
 )
 from labeldp.accounting.radial import LaplaceProfile
@@ -31,12 +35,6 @@ from labeldp.accounting.sketch import (
     Measurement,
     added_variance,
     default_measurement,
-)
-from labeldp.accounting.subsampling import (
-    SubsampledProfile,
-    affordable_delta,
-    inclusion_probability,
-    most_bags,
 )
 from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import InputError

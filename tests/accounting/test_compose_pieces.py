@@ -15,10 +15,9 @@ from labeldp.accounting import contour, gaussian, neighbors
 from labeldp.accounting.compose import ComposedProfile, compose, gaussian_mu
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.neighbors import NeighborFamily
-from labeldp.accounting.privacy_profile import Bounds, GroupPrivacy, LossFactors
+from labeldp.accounting.privacy_profile import Bounds, GroupPrivacy, LossFactors, SubsampledProfile
 from labeldp.accounting.radial import LaplaceProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import InputError
 from tests.oracles.pure import PureProfile

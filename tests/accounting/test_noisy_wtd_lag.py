@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from labeldp.accounting import gaussian, weighted_bags
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.subsampling import SubsampledProfile
+from labeldp.accounting.privacy_profile import SubsampledProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.errors import InputError, PlanError
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from labeldp.accounting.calibrate import calibrate, epsilon_at
+from labeldp.accounting.privacy_profile import (
+    SubsampledProfile,
+    inclusion_probability,
+)
 from labeldp.accounting.sketch import (
     DatasetBounds,
     SketchProfile,
     spans_labels,
-)
-from labeldp.accounting.subsampling import (
-    SubsampledProfile,
-    inclusion_probability,
 )
 from labeldp.errors import InputError
 

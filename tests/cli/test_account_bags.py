@@ -8,8 +8,8 @@ import pytest
 
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.privacy_profile import SubsampledProfile, inclusion_probability, most_bags
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability, most_bags
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from tests.console import labeldp
 

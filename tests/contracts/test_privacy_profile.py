@@ -12,13 +12,18 @@ import pytest
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.privacy_profile import GroupPrivacy, NonPrivate, PrivacyProfile
+from labeldp.accounting.privacy_profile import (
+    GroupPrivacy,
+    NonPrivate,
+    PrivacyProfile,
+    SubsampledProfile,
+    inclusion_probability,
+)
 from labeldp.accounting.radial import LaplaceProfile, RadialProfile
 from labeldp.accounting.sketch import (
     DatasetBounds,
     SketchProfile,
 )
-from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability
 from labeldp.accounting.theorem1 import Theorem1
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError

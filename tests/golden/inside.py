@@ -26,20 +26,18 @@ from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
 from labeldp.accounting.privacy_profile import (
     Bounds,
     PrivacyProfile,
+    SubsampledProfile,
+    affordable_delta,
     best_true_positive_rate,
     group_delta,
+    inclusion_probability,
+    most_bags,
 )
 from labeldp.accounting.sketch import (
     Measurement,
     SketchProfile,
     added_variance,
     default_measurement,
-)
-from labeldp.accounting.subsampling import (
-    SubsampledProfile,
-    affordable_delta,
-    inclusion_probability,
-    most_bags,
 )
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.exact.gram import GramAccumulator

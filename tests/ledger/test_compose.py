@@ -16,7 +16,7 @@ from labeldp import InputError, Release, ReleaseError, compose, scan
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_laws
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.subsampling import SubsampledProfile
+from labeldp.accounting.privacy_profile import SubsampledProfile
 from labeldp.ledger.compose import claim_of_debit, compose_claims
 from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import read_claim

@@ -10,10 +10,9 @@ import pytest
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile
+from labeldp.accounting.privacy_profile import Bounds, PrivacyProfile, SubsampledProfile
 from labeldp.accounting.radial import LaplaceProfile, RadialProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError
 from labeldp.ledger.compose import loss_distribution
 from tests.extras import extra

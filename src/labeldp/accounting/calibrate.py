@@ -5,7 +5,7 @@
                                                  floor or noise deviation, that is (ε, δ)-DP
 
 Both err on the private side: the answer has passed a test with the certified `Bounds.upper`.
-No other module searches for a parameter that a claim rests on, but `subsampling.most_bags`, which
+No other module searches for a parameter that a claim rests on, but `most_bags`, which
 is a fraction. The profile says where to search and by which method (`SearchRange`), and gives the
 profile at another value (`with_parameter`). Over the draw of bags, the profile given the bags is
 searched, at the δ that it may have then.
@@ -25,8 +25,9 @@ from labeldp.accounting.privacy_profile import (
     PrivacyProfile,
     SearchMethod,
     SearchRange,
+    SubsampledProfile,
+    affordable_delta,
 )
-from labeldp.accounting.subsampling import SubsampledProfile, affordable_delta
 from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]

@@ -35,9 +35,9 @@ from labeldp.accounting.privacy_profile import (
     DiscreteLoss,
     LossFactors,
     PrivacyProfile,
+    SubsampledProfile,
     round_up,
 )
-from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError
 
 Reals = npt.NDArray[np.float64]

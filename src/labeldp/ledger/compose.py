@@ -21,8 +21,7 @@ import numpy as np
 
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
-from labeldp.accounting.privacy_profile import PrivacyProfile, StatedProfile
-from labeldp.accounting.subsampling import SubsampledProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile, StatedProfile, SubsampledProfile
 from labeldp.errors import (
     InputError,
     MissingExtraError,

@@ -21,8 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.accounting.calibrate import epsilon_at
-from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.subsampling import SubsampledProfile, inclusion_probability, most_bags
+from labeldp.accounting.privacy_profile import (
+    PrivacyProfile,
+    SubsampledProfile,
+    inclusion_probability,
+    most_bags,
+)
 from labeldp.data.source import Source, check_rows
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.exact.stacked import StackedBags, bags_at_once
