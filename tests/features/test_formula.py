@@ -30,12 +30,12 @@ NAMES = ("age", "pay", "gaps", "sex", "edu", "my col")
         ("y ~ sex + age", "age sex", {}, ""),  # in the order of the table
         ("y ~ spline(age) + sex*edu", "age sex edu", {"age": 10}, "sex:edu"),
         ("y ~ spline(age, 4) + age:sex + sex", "age sex", {"age": 4}, "age:sex"),
-        ("y ~ (age + pay)*sex", "age pay sex", {}, "age:sex pay:sex"),
-        ("y ~ (age + pay)*sex - pay:sex", "age pay sex", {}, "age:sex"),
+        ("y ~ age*sex + pay*sex", "age pay sex", {}, "age:sex pay:sex"),
+        ("y ~ age*sex + pay*sex - sex:pay", "age pay sex", {}, "age:sex"),
         ("y ~ . - gaps - `my col`", "age pay sex edu", {}, ""),
-        ("y ~ .*sex - (gaps + `my col`) - gaps:sex - `my col`:sex - sex:edu - pay:sex",
-         "age pay sex edu", {}, "age:sex"),
-        ("y ~ age:age", "age", {}, ""),
+        ("y ~ . - gaps + age:sex + spline(pay) - `my col`",
+         "age pay sex edu", {"pay": 10}, "age:sex"),
+        ("y ~ spline(age) + pay - age", "pay", {}, ""),
     ],
 )  # fmt: skip
 def test_what_formulas_say(text: str, columns: str, knots: Any, pairs: str) -> None:
@@ -60,8 +60,8 @@ def test_the_constant_logs_categories_and_waves() -> None:
     names = ("class", "x.1", "_0", *(f"x{place}" for place in range(800)))  # as Python has them
     assert Formula("lambda ~\n class + x.1 + _0", names).columns == names[:3]
     assert Formula(f"y ~ {' + '.join(names)}", names).columns == names
-    with pytest.raises(InputError, match="nested too deeply"):
-        Formula(f"y ~ {'(' * 300}age{')' * 300}")
+    with pytest.raises(InputError, match=r"there is no log\(\) there"):
+        Formula(f"y ~ {'log(' * 5000}age{')' * 5000}")
 
 
 @pytest.mark.parametrize(
@@ -72,23 +72,27 @@ def test_the_constant_logs_categories_and_waves() -> None:
         ("", "has 'end of formula' where a label and ~ should stand"),
         ("y ~", "has 'end of formula' where a column should stand"),
         ("y ~ age +", "has 'end of formula' where a column should stand"),
-        ("y ~ (age", r"has 'end of formula' where \) should stand"),
+        ("y ~ log(age", r"has 'end of formula' where \) should stand"),
+        ("y ~ (age + pay)*sex", r"has '\(' where a column should stand"),
         ("y ~ age sex", "has 'sex' where end of formula should stand"),
         ("y ~ age^2", r"has '\^' where end of formula should stand"),
         ("y ~ 2*age", "has '2' where a column should stand"),
-        ("y ~ poly(age)", r"there is no poly\(\); there are spline"),
+        ("y ~ poly(age)", r"there is no poly\(\) there; there are spline"),
         ("y ~ spline(age, x)", r"has 'x' where \) should stand"),
         ("y ~ spline(age, 0)", "take 1 to 1,000"),
-        ("y ~ spline(age)*sex", "neither splines nor"),
+        ("y ~ spline(age)*sex", "that are no splines"),
         ("y ~ age*sex*edu", "of two different columns"),
-        ("y ~ 1:age", "nor the constant"),
+        ("y ~ 1:age", "has ':' where end of formula should stand"),
+        ("y ~ .*age", r"has '\*' where end of formula should stand"),
+        ("y ~ age:age", "two different columns"),
         ("y ~ age*C(age)", "two different columns"),
+        ("y ~ C(age) + age", "'age' in two forms"),
         ("y ~ age:sex + age", "without sex; .*write age\\*sex"),
         ("y ~ age + log(age)", "'age' in two forms"),
         ("y ~ spline(age, 3) + spline(age, 4)", "'age' in two forms"),
         ("y ~ spline(age) + C(age)", "'age' in two forms"),
         ("y ~ other", "names 'other', which is no feature column"),
-        ("y ~ C(log(age))", r"C\(\) takes a column"),
+        ("y ~ C(log(age))", r"there is no log\(\) there"),
         ("y ~ 1", "leaves no column"),
         ("y ~ age - age", "leaves no column"),
     ],

@@ -1,16 +1,12 @@
 """`Formula`: "price ~ spline(age) + sex*edu", read into the terms that a design can have.
 
 The operators are those of Wilkinson and Rogers, as in R and patsy: `a + b`, `a:b` (the product),
-`a*b` (both and their product), `-` takes out, `.` is every column (except those inside a `log()`),
-brackets group, `1` and `0` are the constant and none. formulaic would bring pandas into every
-installation, so formulas are read here, by recursive descent through this grammar:
+`a*b` (both and their product), `-` takes out, `.` is every other column, `1` and `0` are the
+constant and none. formulaic would bring pandas into every installation, so formulas are read here:
 
-    formula  = [name] "~" sum
-    sum      = ["+" | "-"] crossed {("+" | "-") crossed}
-    crossed  = products {"*" products}
-    products = part {":" part}
-    part     = "(" sum ")" | "0" | "1" | "." | "fourier" "(" [N] ")" | column
-    column   = name | "spline" "(" column ["," K] ")" | ("log" | "C") "(" column ")"
+    formula = [name] "~" ["+" | "-"] term {("+" | "-") term}
+    term    = "0" | "1" | "." | "fourier" "(" [N] ")" | column [("*" | ":") column]
+    column  = name | "spline" "(" column ["," K] ")" | ("log" | "C") "(" column ")"
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import NoReturn
 
 from labeldp.data.columns import Column, short_name
@@ -32,19 +27,13 @@ _END = "end of formula"
 _FUNCTIONS = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"
 
 
-@dataclass(frozen=True, order=True)
-class Atom:
+@dataclass(frozen=True)
+class Factor:
     """A column in a term, and what the formula makes of it."""
 
     column: str
-    log: bool = False
+    form: str = ""  # "log" or "C"
     knots: int = 0
-    category: bool = False
-
-
-Term = tuple[Atom, ...]
-FormulaTerms = dict[Term, None]  # in the order in which they are written
-_ONE: Term = (Atom(""),)  # the constant; no column has an empty name here. No constant, a 0, is ()
 
 
 class Formula:
@@ -54,36 +43,33 @@ class Formula:
     """
 
     def __init__(self, text: str, names: Sequence[str] | None = None) -> None:
-        self._text, self._names, self.waves = text, names, 0
-        tokens: list[str] = _TOKEN.findall(text)
-        self._logged = {
-            name.strip("`")
-            for function, bracket, name in zip(tokens, tokens[1:], tokens[2:], strict=False)
-            if (function, bracket) == ("log", "(")
-        }
-        self._rest = [_END, *reversed(tokens)]
+        self._text, self._names = text, names
+        self.intercept, self.waves, self._has_every = True, 0, False
+        # Terms of one or two columns; what is taken out is so in every form.
+        self._terms, self._taken_out = list[list[Factor]](), list[set[str]]()
+        self._rest = [_END, *reversed(_TOKEN.findall(text))]
         self.label = None if self._rest[-1] == "~" else self._name("a label and ~")
         self._expect("~")
-        try:
-            every = self._sum({_ONE: None})
-        except RecursionError:
-            self._refuse("its brackets are nested too deeply; write fewer")
+        self._read_term(self._rest.pop() if self._rest[-1] in ("+", "-") else "+")
+        while self._rest[-1] in ("+", "-"):
+            self._read_term(self._rest.pop())
         self._expect(_END)
 
-        self.intercept = _ONE in every
-        terms = [term for term in every if term != _ONE]
-        atoms = [atom for term in terms for atom in term]
-        for name in {atom.column: None for atom in atoms}:  # a column stands in the design once
-            same = [atom for atom in atoms if atom.column == name]
-            logs, knots = {atom.log for atom in same}, {atom.knots for atom in same} - {0}
-            is_category = any(atom.category for atom in same)
-            if len(logs) > 1 or len(knots) > 1 or (is_category and (knots or True in logs)):
+        terms = [t for t in self._terms if {factor.column for factor in t} not in self._taken_out]
+        factors = list(dict.fromkeys(factor for term in terms for factor in term))
+        self.knots = {factor.column: factor.knots for factor in factors if factor.knots}
+        forms = {factor.column: factor.form for factor in factors}
+        for factor in factors:  # a column stands in the design once
+            name, knots = factor.column, self.knots.get(factor.column, 0)
+            if factor.form != forms[name] or factor.knots not in (0, knots):
                 raise InputError(f"`formula` has {name!r} in two forms, as log(x) + x; choose one")
-        self.log = tuple(dict.fromkeys(atom.column for atom in atoms if atom.log))
-        self.categorical = {atom.column for atom in atoms if atom.category}
-        self.knots = {atom.column: atom.knots for atom in atoms if atom.knots}
+        self.log = tuple(name for name, form in forms.items() if form == "log")
+        self.categorical = {name for name, form in forms.items() if form == "C"}
         self.pairs = tuple((term[0].column, term[1].column) for term in terms if len(term) == 2)
         columns = list(dict.fromkeys(term[0].column for term in terms if len(term) == 1))
+        if self._has_every:
+            out = [{self.label}, *self._taken_out]
+            columns += [name for name in names or () if {name} not in out and name not in columns]
         for left, right in self.pairs:
             if left not in columns or right not in columns:
                 raise InputError(
@@ -117,70 +103,35 @@ class Formula:
                 columns.append(replace(column, wanted=True))
         return replace(source, columns=tuple(columns))
 
-    def _sum(self, terms: FormulaTerms) -> FormulaTerms:
-        """Return the terms after those of a sum have joined or left them."""
-        sign = self._rest.pop() if self._rest[-1] in ("+", "-") else "+"
-        while sign:
-            others = self._crossed()
-            if sign == "-":  # takes out the same terms, and every form of a plain column
-                plain = {term[0].column for term in others if len(term) == 1}
-                others |= {t: None for t in terms if len(t) == 1 and t[0].column in plain}
-                terms = {term: None for term in terms if term not in others}
-            else:
-                terms = {term: None for term in terms | others if term}
-                if () in others:
-                    terms.pop(_ONE, None)
-            sign = self._rest.pop() if self._rest[-1] in ("+", "-") else ""
-        return terms
-
-    def _crossed(self) -> FormulaTerms:
-        terms = self._products()
-        while self._take("*"):
-            others = self._products()
-            terms |= others | self._pairs(terms, others)
-        return terms
-
-    def _products(self) -> FormulaTerms:
-        terms = self._part()
-        while self._take(":"):
-            terms = self._pairs(terms, self._part())
-        return terms
-
-    def _pairs(self, ours: FormulaTerms, others: FormulaTerms) -> FormulaTerms:
-        """Return the products of every two terms."""
-        terms = FormulaTerms()
-        for left, right in product(ours, others):
-            term = tuple(sorted({*left, *right}))
-            columns = {atom.column for atom in term} - {""}
-            bends = len(term) == 2 and any(atom.knots for atom in term)
-            if () in (left, right) or len(term) > 2 or len(columns) < len(term) or bends:
-                self._refuse(
-                    "a product is of two different columns, neither splines nor the constant: "
-                    "write spline(x) + x*z"
-                )
-            terms[term] = None
-        return terms
-
-    def _part(self) -> FormulaTerms:
-        if self._take("("):
-            terms = self._sum({})
-            self._expect(")")
-            return terms
-        if self._take("0"):
-            return {(): None}
-        if self._take("1"):
-            return {_ONE: None}
+    def _read_term(self, sign: str) -> None:
+        """Let what comes next join the design or, after a minus, be taken out."""
+        if self._rest[-1] in ("0", "1"):
+            self.intercept = (self._rest.pop() == "1") == (sign == "+")
+            return
         if self._take("."):
-            others_out = {self.label, *self._logged}
-            return {(Atom(name),): None for name in self._names or () if name not in others_out}
+            self._has_every = True
+            return
         if self._rest[-2:] == ["(", "fourier"]:
             del self._rest[-2:]
             self.waves = self._count(FOURIER)
-            return {}
-        return {(self._column(),): None}
+            return
+        term, is_crossed = [self._column()], self._rest[-1] == "*"
+        while self._take("*") or self._take(":"):
+            term.append(self._column())
+            bends = any(factor.knots for factor in term)
+            if len(term) > 2 or term[0].column == term[1].column or bends:
+                self._refuse(
+                    "a product is of two different columns that are no splines: write "
+                    "spline(x) + x*z"
+                )
+        terms = [*([factor] for factor in term), term] if is_crossed else [term]
+        if sign == "+":
+            self._terms += terms
+        else:
+            self._taken_out += [{factor.column for factor in term} for term in terms]
 
-    def _column(self) -> Atom:
-        """Read a column, or a function of one."""
+    def _column(self, functions: Sequence[str] = ("spline", "log", "C")) -> Factor:
+        """Read a column, or one of these functions of one."""
         name = self._name("a column")
         if not self._take("("):
             if self._names is not None and name not in self._names:
@@ -188,17 +139,16 @@ class Formula:
                     f"`formula` names {name!r}, which is no feature column; correct it, or put "
                     f"other names in backticks"
                 )
-            return Atom(name)
-        if name not in ("spline", "log", "C"):
-            self._refuse(f"there is no {name}(); there are {_FUNCTIONS}")
-        atom = self._column()
-        if atom != Atom(atom.column, log=atom.log and name == "spline"):
-            self._refuse(f"{name}() takes a column; there are {_FUNCTIONS}")
+            return Factor(name)
+        if name not in functions:
+            self._refuse(f"there is no {name}() there; there are {_FUNCTIONS}")
         if name == "spline":
+            factor = self._column(["log"])
             self._take(",")
-            return replace(atom, knots=self._count(SPLINES))
+            return replace(factor, knots=self._count(SPLINES))
+        factor = self._column([])
         self._expect(")")
-        return replace(atom, log=name == "log", category=name == "C")
+        return replace(factor, form=name)
 
     def _count(self, part: str) -> int:
         """Read how many knots or waves there shall be, if that is said, and the bracket."""
