@@ -226,7 +226,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "a formula of parentheses": (
         lambda _: planned(formula="label ~ " + "(" * 5000 + "height" + ")" * 5000),
-        "its brackets are nested too deeply; write fewer",
+        r"it has '\(' where a column should stand",
     ),
     "a ridge without end": (
         lambda _: planned(shape_ridge=1e308),

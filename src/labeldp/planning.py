@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -366,12 +366,11 @@ def plan(
     intercept: bool = True,
     standardise: bool = True,
     indicators: bool = True,
-    winsor: float | Mapping[str, float] | None = None,
+    winsor: float | None = None,
     log: Sequence[str] = (),
     basis: str = "linear",
     interactions: Sequence[str] = (),
     formula: str | None = None,
-    max_leverage: float | None = None,
     # options of mechanisms
     residual_guess: float | None = None,
     bags: int | None = None,
@@ -417,7 +416,7 @@ def plan(
     intercept, standardise, indicators
         add a constant column; scale numbers by their public spread; mark missing numbers.
     winsor
-        share of numbers at each end moved to its public quantile; or a dictionary by column.
+        share of numbers at each end moved to its public quantile.
     log
         columns that enter as sign(x)·log(1 + |x|).
     basis
@@ -426,8 +425,6 @@ def plan(
         pairs of columns ("a:b", or "all") whose products join the design.
     formula
         columns, curves and products at once: "price ~ spline(age) + sex*edu".
-    max_leverage
-        leave out design columns that give a row more leverage than this (0 to 1).
     residual_guess
         guess of the residual mean square, for the forecast only; not a promise.
     bags, max_megabytes

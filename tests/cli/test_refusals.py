@@ -116,8 +116,6 @@ MISTAKES = [
     (f"{PLAN} --numeric colour", "should be numeric, but most values are texts"),
     (f"{PLAN} --numeric score --categorical score", "both categorical and numeric"),
     (f"{PLAN} --min-count 0", "--min-count must be at least 1"),
-    (f"{PLAN} --max-leverage 0", "--max-leverage must lie between 0 and 1"),
-    (f"{PLAN} --max-leverage 1e-9", "no choice of columns brings every leverage down"),
     # engines
     (f"{PLAN} --engine spork", "'spork' is not one of 'local', 'spark'"),
     (f"{PLAN} --engine spark --threads 2", "--threads is for --engine local"),

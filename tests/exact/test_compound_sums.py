@@ -106,14 +106,11 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
                 parts[place % 2].add(*piece)
             parts[0].merge(parts[1].state())
             found = parts[0].result()
-            seen.add((found.maximum, tuple((c.row, c.leverage, c.column) for c in found.costliest)))
-    ((maximum, costliest),) = seen
+            seen.add((found.maximum, found.costliest))
+    ((maximum, _),) = seen
     truth = exact_leverages(dense_codes(features, source)[:, list(factor.kept)])
     assert max(truth) <= maximum
     assert maximum <= float(max(truth)) * (1 + 1e-6) + 1e-9 or maximum == 1.0
-    assert [leverage for _, leverage, _ in costliest] == sorted(
-        (leverage for _, leverage, _ in costliest), reverse=True
-    )
 
 
 @pytest.mark.parametrize("step", [100, 999, 3000])

@@ -256,8 +256,7 @@ def test_what_is_noted():
         "same": ["a"] * rows,
         "{name}": rng.normal(size=rows),
     }
-    winsor = {"*": 0.01, "far\nout": 0.0}
-    noted = fit(columns, winsor=winsor)
+    noted = fit(columns, winsor=0.01)
     every = "\n".join(noted.notes)
     for words in (
         "flatflat", "every value is missing", "taken for an id", "treated as categorical",

@@ -12,8 +12,10 @@ AS_RECORDED: dict[str, Any] = {"winsor": 0}
 ENCODINGS: dict[str, dict[str, Any]] = {
     "": {},
     "plain": {"intercept": False, "standardise": False, "indicators": False},
-    "merged": {"min_count": 60, "max_leverage": 0.2},
+    "merged": {"min_count": 60},
 }
+WITHOUT_COLUMNS = ("heavy tails", "merged"), ("rare levels", "merged")
+"""Recorded without their columns of largest leverage, by an option that is gone."""
 
 
 def statistics(name: str, encoding: str) -> dict[str, Any]:
@@ -27,5 +29,5 @@ CASES = {
     f"{name} {encoding}".strip(): partial(statistics, name, encoding)
     for name in tables.MADE
     for encoding in ENCODINGS
-    if (name, encoding) != ("tiny", "merged")
+    if (name, encoding) not in (("tiny", "merged"), *WITHOUT_COLUMNS)
 }

@@ -108,7 +108,6 @@ SINCE = {
 
 SAID = {
     r"`numeric=\['([^']*)'\]` to change": r"--numeric \1 to change",
-    r"`max_leverage=(\S+)` leaves": r"--max-leverage \1 leaves",
 }
 """Notes named options of the command line, to users of Python as well; now they name arguments."""
 
@@ -177,6 +176,7 @@ def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
         LabelCrossProducts(found.features, found.labels),
     )
     assert gram.digest() == found.feature_sums
+    costliest = found.leverage.costliest
     return {
         "features": said_as_recorded(found.features.to_json()),
         "names": list(found.features.names),
@@ -187,7 +187,7 @@ def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
         "rank": found.factor.rank,
         "kept": list(found.factor.kept),
         "max_leverage": found.leverage.maximum,
-        "costliest": [[row.row, row.leverage, row.column] for row in found.leverage.costliest],
+        "costliest": [[costliest.row, costliest.leverage, costliest.column]],
         "facts": asdict(found.facts),
         "notes": said_as_recorded(found.notes),
     }

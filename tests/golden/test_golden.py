@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.golden import record
+from tests.golden.cases_tables import WITHOUT_COLUMNS
 
 recorded = cache(record.recorded)
 Same = Callable[[Any, Any], bool]
@@ -61,6 +62,9 @@ LEVERAGE = "leverage_factor", "max_leverage"
 """`account` asks for no promise of Theorem 2, prices bags by exact laws alone, and takes leverages
 of bags as they are."""
 
+REMEDY = "a larger `winsor` or `min_count`, or `log`, lowers it"
+"""What may be done about a row of large leverage, now that no option leaves columns out for it."""
+
 
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind, cases in record.KINDS.items() for name in cases]
@@ -72,6 +76,11 @@ def test_as_recorded(kind: str, name: str) -> None:
         then, now = ({f: v for f, v in each.items() if f not in LEVERAGE} for each in (then, now))
         exact = {who: said for who, said in then["accountants"].items() if who != "paper"}
         then["accountants"] = exact
+    if kind == "tables":  # five rows of largest leverage were named, now one is
+        notes = [
+            re.sub(r"--max-leverage \S+ leaves such out", REMEDY, each) for each in then["notes"]
+        ]
+        then = then | {"costliest": then["costliest"][:1], "notes": notes}
     same = sameness(kind)
     if same is equal and name.endswith(SEARCHED):
         same = nearly
@@ -96,7 +105,8 @@ def test_last_digits_are_compared(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", record.KINDS)
 def test_every_record_has_its_case(kind: str) -> None:
-    assert list(recorded(kind)["cases"]) == list(record.KINDS[kind])
+    gone = {" ".join(case) for case in WITHOUT_COLUMNS}
+    assert [n for n in recorded(kind)["cases"] if n not in gone] == list(record.KINDS[kind])
 
 
 def test_hundreds_of_answers_are_recorded() -> None:

@@ -119,21 +119,6 @@ def column_list(*declarations: str, **settings: Any) -> Decorator:
     return option(*declarations, **settings)
 
 
-def _parse_winsor(_ctx: Any, _option: Any, texts: tuple[str, ...]) -> dict[str, float] | None:
-    """Parse comma-separated fractions: 0.001 for all columns, income=0.005 for one."""
-    fractions = {}
-    for part in column_names(texts):
-        name, _, number = part.rpartition("=")
-        try:
-            fractions[name or "*"] = float(number)
-        except ValueError:
-            raise InputError(
-                f"--winsor holds {part!r}; write a fraction, 0.001, or one of a column, "
-                "income=0.005"
-            ) from None
-    return fractions or None
-
-
 def together(*decorators: Decorator, group: str | None = None) -> Decorator:
     """Return one decorator that declares several options, in this order and in this group."""
 
@@ -233,13 +218,10 @@ design_options = together(
     column_list("--log", help="Columns that enter as sign(x)·log(1 + |x|)."),
     option(
         "--winsor",
-        metavar="Q,A=Q",
-        multiple=True,
-        callback=_parse_winsor,
+        type=float,
         help="Fraction at each end moved to the quantile (default: 0.001, outliers only).",
     ),
     option("--min-count", type=int, help="Merge category levels with fewer rows (default: √rows)."),
-    option("--max-leverage", type=float, help="Drop design columns that give a row more leverage."),
     flag("--no-intercept", "intercept", flag_value=False, help="Do not add a constant column."),
     group="Design options",
 )

@@ -9,6 +9,7 @@ factor: (XᵀX)⁻¹ ≼ M/(1 − error_bound), so the result is an upper bound 
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,9 +23,6 @@ from labeldp.exact.quadratic_form import MANY_NUMBERS, QuadraticForm
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.passes.accumulator import PassRequirements, RowNumber
-
-_LISTED = 5
-"""Rows of largest leverage that are named."""
 
 
 @dataclass(frozen=True)
@@ -45,26 +43,27 @@ class CostlyRow:
 
 @dataclass(frozen=True)
 class Leverage:
-    """Upper bound of every row's leverage, and the rows that cost most privacy."""
+    """Upper bound of every row's leverage, and the row that costs most privacy."""
 
     maximum: float
-    costliest: tuple[CostlyRow, ...]
+    costliest: CostlyRow
 
 
 _Candidate = tuple[float, tuple[float, ...], int]
-"""(−leverage, levels and numbers, row). Candidates sort by largest leverage, ties by content and
+"""(−leverage, levels and numbers, row). The least is that of largest leverage, ties by content and
 not by the place of a row, so that the order in which rows come cannot matter."""
-ScanState = tuple[list[_Candidate], NDArray[np.float64]]
-"""The rows of largest leverage, and the reach of the numbers."""
+_NO_ROW: _Candidate = (math.inf, (), -1)
+ScanState = tuple[_Candidate, NDArray[np.float64]]
+"""The row of largest leverage, and the reach of the numbers."""
 
 
 class LeverageScan:
-    """Accumulator of the largest leverages of the rows from which a factor was computed."""
+    """Accumulator of the largest leverage of the rows from which a factor was computed."""
 
     def __init__(self, features: FeatureMap, cholesky: VerifiedCholesky) -> None:
         self._features, self._cholesky = features, cholesky
         self._error_bound = cholesky.error_bound
-        self._largest: list[_Candidate] = []
+        self._costliest = _NO_ROW
         self._reach = np.zeros(len(features.number_columns))
 
     @cached_property
@@ -89,7 +88,7 @@ class LeverageScan:
         """
         fresh = copy(self)
         fresh._form = self._form
-        fresh._largest, fresh._reach = [], np.zeros_like(self._reach)
+        fresh._costliest, fresh._reach = _NO_ROW, np.zeros_like(self._reach)
         vars(fresh).pop("_cholesky", None)
         return fresh
 
@@ -98,42 +97,39 @@ class LeverageScan:
         rough = len(self._reach) >= MANY_NUMBERS
         values = self._form(batch, rough=rough)
         # A rough value is off by at most two rounding errors: its own, and that of the value it
-        # stands for. So the fifth largest value is at least the fifth largest rough one less that
-        # slack, and a row with such a value has a rough one of at least that less the slack again.
+        # stands for. So the largest value is at least the largest rough one less that slack, and
+        # a row with such a value has a rough one of at least that less the slack again.
         slack = 2 * self._form.rounding_error(self._reach, generous=True) if rough else 0.0
-        least = -self._largest[-1][0] if len(self._largest) == _LISTED else -np.inf
-        if batch.rows > _LISTED:
-            least = max(least, float(np.partition(values, -_LISTED)[-_LISTED]) - slack)
+        least = max(-self._costliest[0], float(values.max(initial=-np.inf)) - slack)
         near = np.flatnonzero(values >= least - slack)
+        if not len(near):
+            return
         rows = batch.take(near)
         values = self._form(rows) if rough else values[near]
         contents = np.column_stack([*rows.categories, rows.numbers])
-        chosen = np.lexsort((*contents.T[::-1], -values))[:_LISTED]
-        tuples, places = map(tuple, contents[chosen].tolist()), (first + near[chosen]).tolist()
-        candidates = zip((-values[chosen]).tolist(), tuples, places, strict=True)
-        self._largest = sorted([*self._largest, *candidates])[:_LISTED]
+        place = np.lexsort((*contents.T[::-1], -values))[0]
+        candidate = -float(values[place]), tuple(contents[place].tolist()), first + int(near[place])
+        self._costliest = min(self._costliest, candidate)
 
     def state(self) -> ScanState:
-        return self._largest, self._reach
+        return self._costliest, self._reach
 
     def merge(self, state: ScanState) -> None:
-        largest, reach = state
-        self._largest = sorted(self._largest + largest)[:_LISTED]
+        costliest, reach = state
+        self._costliest = min(self._costliest, costliest)
         self._reach = np.maximum(self._reach, reach)
 
     def result(self, row: RowNumber = int) -> Leverage:
-        if not self._largest:
+        negative, content, number = self._costliest
+        if negative == math.inf:
             raise no_rows()
         # The largest computed value is at most one error below the largest true one, whatever
         # row has it: both errors are within the same bound.
-        largest = -self._largest[0][0] + self._form.rounding_error(self._reach, generous=True)
+        largest = -negative + self._form.rounding_error(self._reach, generous=True)
         # The factor's error widens the bound; 4 roundings of the operations here.
         maximum = largest / (1 - self._error_bound) * (1 + 4 * ROUNDOFF)
-        rows = tuple(
-            CostlyRow(row(number), -negative, self._main_column(content))
-            for negative, content, number in self._largest
-        )
-        return Leverage(min(1.0, float(maximum)), rows)  # h ≤ 1 for every row of a projection
+        costliest = CostlyRow(row(number), -negative, self._main_column(content))
+        return Leverage(min(1.0, float(maximum)), costliest)  # h ≤ 1 for every row of a projection
 
     def _main_column(self, content: tuple[float, ...]) -> str:
         """Return the design column with the largest share x_k·(Mx)_k, the constant aside."""

@@ -20,7 +20,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from labeldp.data.columns import MOST_COLUMNS, check_breadth
 from labeldp.data.source import Source
@@ -37,7 +36,6 @@ from labeldp.passes.engine import LocalEngine
 
 DEFAULT_SHARE = 0.001
 """The share that is clipped where none is asked for, at ends that reach far beyond it."""
-OTHERS = "*"  # in place of a column: all that are not named
 _FAR = 3
 """So many times the width between the quantiles. Where a label follows a tail in a line, as
 arrival follows departure delays, to clip it costs more than its leverage does; measured on real
@@ -56,17 +54,13 @@ class _NumberOptions:
     intercept: bool
     indicators: bool
     standardise: bool
-    shares: Mapping[str, float | None]
-    """Of a column's numbers, clipped at either end; under OTHERS for those not named."""
+    share: float | None
+    """Of a column's numbers, clipped at either end."""
     log: Sequence[str]
-
-    def share(self, name: str) -> float | None:
-        """Return the share that is asked for of a column, None for the default."""
-        return self.shares.get(name, self.shares.get(OTHERS))
 
     def tails(self, numbers: Mapping[str, int]) -> dict[str, Tails]:
         """Return accumulators of the tails that must be known of columns with so many numbers."""
-        beyond = {name: numbers_beyond(self.share(name), count) for name, count in numbers.items()}
+        beyond = {name: numbers_beyond(self.share, count) for name, count in numbers.items()}
         return {name: Tails(name, count + 1) for name, count in beyond.items() if count}
 
 
@@ -83,7 +77,7 @@ def fit_features(
     intercept: bool = True,
     indicators: bool = True,
     standardise: bool = True,
-    winsor: float | Mapping[str, float] | None = None,
+    winsor: float | None = None,
     log: Sequence[str] = (),
     basis: str = LINEAR,
     interactions: Sequence[str] = (),
@@ -92,10 +86,9 @@ def fit_features(
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
 
-    `min_count` is the root of the number of rows by default; `winsor` a share, or a dictionary
-    with one for every column it names and for all others under "*". With `formula`, `intercept`,
-    `log`, `basis` and `interactions` are those of the formula. `run_pass` is an engine's, by
-    default that of a local one of one thread. The others are as `labeldp.plan` explains them.
+    `min_count` is the root of the number of rows by default. With `formula`, `intercept`, `log`,
+    `basis` and `interactions` are those of the formula. `run_pass` is an engine's, by default that
+    of a local one of one thread. The others are as `labeldp.plan` explains them.
     """
     if min_count is not None:
         at_least(1, min_count=min_count)
@@ -106,15 +99,13 @@ def fit_features(
         source, intercept, log = model.select(source), model.intercept, model.log
         spec = BasisSpec(0, model.waves, model.pairs, model.knots)
     run_pass = run_pass or LocalEngine(threads=1).run_pass
-    shares: Mapping[str, Any] = winsor if isinstance(winsor, Mapping) else {OTHERS: winsor}
-    options = _NumberOptions(intercept, indicators, standardise, shares, log)
+    options = _NumberOptions(intercept, indicators, standardise, winsor, log)
     numeric_names = {column.name for column in source.columns if column.kind != "categorical"}
-    for option, names in (("winsor", shares.keys() - {OTHERS}), ("log", log)):
-        for name in sorted({*names} - numeric_names):
-            raise DataError(
-                f"`{option}` names {name!r}, which is no feature column or a category; correct it, "
-                f"or declare it `numeric`"
-            )
+    for name in sorted({*log} - numeric_names):
+        raise DataError(
+            f"`log` names {name!r}, which is no feature column or a category; correct it, or "
+            f"declare it `numeric`"
+        )
     columns = [
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]
@@ -253,7 +244,7 @@ def _winsorise(
     quantile are moved: a column without outliers stays as it is.
     """
     name, low, high = extremes.name, extremes.low, extremes.high
-    share = options.share(name)
+    share = options.share
     beyond = numbers_beyond(share, extremes.numbers)
     if beyond and tails is not None:
         least, most = tails.sorted()

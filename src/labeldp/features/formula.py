@@ -47,7 +47,7 @@ class Formula:
         self.intercept, self.waves, self._has_every = True, 0, False
         # Terms of one or two columns; what is taken out is so in every form.
         self._terms, self._taken_out = list[list[Factor]](), list[set[str]]()
-        self._rest = [_END, *reversed(_TOKEN.findall(text))]
+        self._rest: list[str] = [_END, *reversed(_TOKEN.findall(text))]
         self.label = None if self._rest[-1] == "~" else self._name("a label and ~")
         self._expect("~")
         self._read_term(self._rest.pop() if self._rest[-1] in ("+", "-") else "+")

@@ -76,7 +76,6 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
     if source.label_range is None:
         raise InputError("the label range is missing; give `label_range`")
     options = {name: getattr(encoding, name) for name in names(Encoding)}
-    max_leverage = options.pop("max_leverage")
     features = fit_features(source, **options, run_pass=engine.run_pass)
     gram = engine.run_pass("feature sums", source, GramAccumulator(features))
     if gram.rows != features.rows:
@@ -96,18 +95,6 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
     ]
     notes = [f"{each}, left out" for each in dependent]
     leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
-    while max_leverage is not None and leverage.maximum > max_leverage:
-        # Leave out the column with the largest share in the costliest row, until none has more.
-        costly = leverage.costliest[0]
-        kept = [c for c in factor.kept if features.all_names[c] != costly.column]
-        if len(kept) in (0, factor.rank):
-            raise DataError(
-                f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
-            )
-        gone = f"left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
-        notes.append(f"{costly.column}: {gone}")
-        factor = verified_cholesky(gram, features.keep(kept), saturated=True)
-        leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
     if labels.high - labels.low < math.ldexp(_FEWEST_STEPS, labels.exponent):
         # Without an intercept labels count from 0, and far from it their steps are wide.
@@ -123,13 +110,13 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         centred=features.intercept,
         inflation=inflation_for(factor.error_bound) + 2 * factor.error_bound,
     )
-    usual = 4 / math.sqrt(gram.rows)  # a level with √rows rows has 1/√rows
-    if leverage.maximum > usual:
-        costly = leverage.costliest[0]
+    if leverage.maximum > 4 / math.sqrt(gram.rows):  # a level with √rows rows has 1/√rows
+        costly = leverage.costliest
         notes.insert(
             0,
             f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
-            f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out",
+            f"{costly.column!r}, which costs utility; a larger `winsor` or `min_count`, or `log`, "
+            f"lowers it",
         )
     notes += features.notes  # on encoding: the last that people need
     return DesignSummary(

@@ -18,7 +18,6 @@ from labeldp.errors import (
     InputError,
     at_least,
     end_share,
-    in_range,
     one_of,
     positive,
     share,
@@ -91,7 +90,6 @@ def checked(to_number: Converter, check: Callable[..., None]) -> Converter:
 _count = checked(to_int, partial(at_least, 1))
 _seed = checked(to_int, partial(at_least, 0))
 _positive = checked(to_float, positive)
-_leverage = checked(to_float, partial(in_range, 0, 1))
 _end_share = checked(to_float, end_share)
 
 
@@ -117,13 +115,6 @@ def _floor(name: str, value: Any) -> str:
     return one_of(name, value, FLOORS)
 
 
-def _end_shares(name: str, value: Any) -> float | dict[str, float]:
-    """Return a share of each tail, or a dictionary of shares by column."""
-    if isinstance(value, Mapping):
-        return {to_str(name, key): _end_share(name, each) for key, each in value.items()}
-    return float(_end_share(name, value))
-
-
 # ---- options of `plan`
 
 
@@ -135,12 +126,11 @@ class Encoding(OptionGroup):
     intercept: bool = option(to_bool, True)
     standardise: bool = option(to_bool, True)
     indicators: bool = option(to_bool, True)
-    winsor: float | Mapping[str, float] | None = option(_end_shares)
+    winsor: float | None = option(_end_share)
     log: Sequence[str] = option(to_str_tuple, ())
     basis: str = option(to_str, "linear")
     interactions: Sequence[str] = option(to_str_tuple, ())
     formula: str | None = option(to_str)
-    max_leverage: float | None = option(_leverage)
 
     def __post_init__(self) -> None:
         super().__post_init__()
