@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ _KNOWN = (
     "pass a path, a directory or a glob, or a pandas, polars, pyarrow or duckdb table with named "
     "columns"
 )
+_DICTIONARY = "its values must be lists of one length, by column"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +42,33 @@ class FrameReader(TableReader):
     @classmethod
     def open(cls, data: Any, label: str | None = None) -> FrameReader:
         """Read the schema of a frame; refuse what is none."""
-        name, frame = _type_name(data), data
-        if isinstance(data, Mapping):
-            columns = dict(data)
-            if label is not None and isinstance(columns.get(label), list | tuple):
-                columns[label] = label_texts(columns[label])
-            with _exporting("dictionary", "its values must be lists of one length, by column"):
-                frame = pa.table(columns)
-        is_table = hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, type)
-        if type(frame).__name__ == "Series" or not is_table:
-            remedy = "collect it first" if hasattr(frame, "collect") else _KNOWN
+        package = _package(data)
+        name = type(data).__name__ if package == "builtins" else f"{package} {type(data).__name__}"
+        is_table = hasattr(data, "__arrow_c_stream__") and not isinstance(data, type)
+        if type(data).__name__ == "Series" or not (is_table or isinstance(data, Mapping)):
+            remedy = "collect it first" if hasattr(data, "collect") else _KNOWN
             raise DataError(f"data of type {name} cannot be read as a table; {remedy}")
-        frame = with_label_texts(frame, label)
-        with _exporting(name):
-            if isinstance(frame, pa.RecordBatch):
+        try:
+            frame = _with_label_texts(data, label)
+            if isinstance(frame, Mapping):
+                frame = pa.table(dict(frame))
+            elif isinstance(frame, pa.RecordBatch):
                 frame = pa.Table.from_batches([frame])
             # Not by the stream: older versions crash where views of strings are exported.
             if not isinstance(frame, pa.Table):
                 frame = pa.RecordBatchReader.from_stream(frame).read_all()
+        except MemoryError:
+            raise
+        except Exception as error:  # packages have errors of their own, which may quote values
+            remedy = _DICTIONARY if isinstance(data, Mapping) else _KNOWN
+            if column := re.search(r"for column (.+?) with type", str(error)):
+                remedy = (
+                    f"column {column[1]!r} mixes types; cast it to one, for example in pandas: "
+                    f'table[{column[1]!r}] = table[{column[1]!r}].astype("string")'
+                )
+            if "uplicate" in str(error):
+                remedy = "several columns have one name; rename them"
+            raise DataError(f"the {name} does not convert to an Arrow table; {remedy}") from None
         check_unique_names(frame.schema.names, f"the {name}")
         schema = frame.schema.remove_metadata()
         return cls(frame=frame, stored_schema=schema, rows=frame.num_rows, format=name)
@@ -68,11 +77,14 @@ class FrameReader(TableReader):
         yield from self.frame.select(columns).to_batches()
 
 
-def with_label_texts(frame: Any, label: str | None) -> Any:
+def _with_label_texts(frame: Any, label: str | None) -> Any:
     """Return the frame with the label column as texts if its type would follow from its values.
 
     That is so of Python objects.
     """
+    if isinstance(frame, Mapping):
+        listed = label is not None and isinstance(frame.get(label), list | tuple)
+        return {**frame, label: label_texts(frame[label])} if listed else frame
     package = _package(frame)
     is_frame = package in ("pandas", "polars") and type(frame).__name__ == "DataFrame"
     if not is_frame or list(frame.columns).count(label) != 1:
@@ -94,31 +106,6 @@ def _package(frame: Any) -> str:
     return type(frame).__module__.partition(".")[0].lstrip("_")
 
 
-def _type_name(frame: Any) -> str:
-    name = type(frame).__name__
-    return name if _package(frame) == "builtins" else f"{_package(frame)} {name}"
-
-
-@contextmanager
-def _exporting(name: str, remedy: str = _KNOWN) -> Iterator[None]:
-    """Turn a failed export into one line; the cause may quote values, so it is left out."""
-    try:
-        yield
-    except (DataError, MemoryError):
-        raise
-    except Exception as error:  # packages have errors of their own
-        column = re.search(r"for column (.+?) with type", str(error))
-        if column is not None:
-            name_of = column.group(1)
-            remedy = (
-                f"column {name_of!r} mixes types; cast it to one, for example in pandas: "
-                f'table[{name_of!r}] = table[{name_of!r}].astype("string")'
-            )
-        if "uplicate" in str(error):
-            remedy = "several columns have one name; rename them"
-        raise DataError(f"the {name} does not convert to an Arrow table; {remedy}") from None
-
-
 def open_statistical(paths: tuple[Path, ...], form: str, label: str | None) -> FrameReader:
     """Return the reader of one table in one or more files, which are read whole."""
     tables = []
@@ -128,9 +115,7 @@ def open_statistical(paths: tuple[Path, ...], form: str, label: str | None) -> F
 
             # Values, not their printed labels.
             frame, _ = getattr(pyreadstat, _STATISTICAL[form])(str(path))
-            frame = with_label_texts(frame, label)
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-            tables.append(table.replace_schema_metadata(None))
+        tables.append(FrameReader.open(frame, label).frame.replace_schema_metadata(None))
     common_schema(paths, [table.schema for table in tables])
     reader = FrameReader.open(pa.concat_tables(tables))
     return replace(reader, format=form, paths=paths)

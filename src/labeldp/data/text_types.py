@@ -54,22 +54,11 @@ _MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)"
 _SPACES = " \u00a0\u2009\u202f"
 _GAP = f"[{_SPACES}]?"
 _GROUPED = rf"[1-9]\d{{0,2}}(?:(?:,\d{{3}})+|(?:[{_SPACES}]\d{{3}})+|(?:['’]\d{{3}})+)"
-_GROUPED_IN_INDIA = r"[1-9]\d?(?:,\d\d)+,\d{3}"
-
-
-def _number_pattern(grouped: str) -> str:
-    """Numbers with groups of digits, currency or unit, footnote marks, and brackets for minus."""
-    body = rf"(?:(?:{grouped}|\d+)(?:\.\d*)?|\.\d+)"
-    return (
-        rf"^\(?[-+−]?{_GAP}(?:{_CURRENCY})?{_GAP}[-−]?{body}{_GAP}(?:%|{_CURRENCY}|{_UNIT})?"
-        rf"{_GAP}(?:{_MARK})?-?\)?$"
-    )
-
-
-_IN_WORDS = {
-    ".": _number_pattern(f"{_GROUPED}|{_GROUPED_IN_INDIA}"),
-    ",": _number_pattern(_GROUPED),
-}
+_IN_WORDS = (
+    rf"^\(?[-+−]?{_GAP}(?:{_CURRENCY})?{_GAP}[-−]?(?:(?:{_GROUPED}|\d+)(?:\.\d*)?|\.\d+){_GAP}"
+    rf"(?:%|{_CURRENCY}|{_UNIT})?{_GAP}(?:{_MARK})?-?\)?$"
+)
+"""Numbers with groups of digits, currency or unit, footnote marks, and brackets for minus."""
 _UNPAIRED = r"^[^(]*\)|\([^)]*$|[(\-−].*[-−]|[-−].*\("
 """A bracket without its other half, or two signs for minus."""
 _BESIDE_DIGITS = rf"[0-9.,{_SPACES}'’()+−-]+"
@@ -288,7 +277,7 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
     if pc.all(plain).as_py() is not False:
         return values, units
     # Regular expressions that replace are slow: only texts that have the pattern are changed.
-    others = pc.and_not(pc.match_substring_regex(texts, _IN_WORDS[decimal]), plain)
+    others = pc.and_not(pc.match_substring_regex(texts, _IN_WORDS), plain)
     others = pc.fill_null(others, _FALSE)
     if not others.true_count:
         return values, units
