@@ -116,7 +116,7 @@ def test_idle_threads_of_blas_sleep_unless_the_user_says_otherwise(
     if said is not None:
         monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", said)
     program = (
-        "import os, sys\nfrom labeldp.cli.startup import prepare\n"
+        "import os, sys\nfrom labeldp.cli.options import prepare\n"
         "assert 'numpy' not in sys.modules, 'it would come too late'\n"
         "prepare()\nprint(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
     )

@@ -79,9 +79,8 @@ def draw(picture: Picture, folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     figure, names = render(picture), [f"{picture.name}.svg", f"{picture.name}.png"]
     for name in names:
-        partial = folder / f".partial-{name}"
-        figure.savefig(partial, metadata={"Date": None} if name.endswith("svg") else {}, dpi=110)
-        partial.replace(folder / name)
+        metadata = {"Date": None} if name.endswith("svg") else {}
+        figure.savefig(folder / name, metadata=metadata, dpi=110)
     return names
 
 

@@ -521,24 +521,20 @@ def forecast_curve(
 ) -> list[dict[str, Any]]:
     """Return what `plan` forecasts at ε and at smaller and larger ones, from features alone.
 
-    `error` is the root mean square of what privacy adds to a prediction, in label units, `low` and
-    `high` are its quantiles over releases, and `kept` is `Plan.explained_share_kept`. They are None
-    where no plan is possible, for the `reason`.
+    `error` is the root mean square of what privacy adds to a prediction, in label units, and `kept`
+    is `Plan.explained_share_kept`. They are None where no plan is possible, for the `reason`.
     """
     points = []
     engine = engine or engine_for(source)  # one for all plans: it keeps what it has read
     for factor in FACTORS:
         point: dict[str, Any] = {"epsilon": factor * epsilon}
-        point |= dict.fromkeys(("mechanism", "error", "low", "high", "kept", "reason"))
+        point |= dict.fromkeys(("error", "kept", "reason"))
         points.append(point)
         try:
             planned = plan(source, factor * epsilon, delta, engine=engine, force=True, **choices)
         except PlanError as problem:
             point["reason"] = str(problem)
             continue
-        forecast = planned.forecast
-        squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
-        for name, square in zip(("error", "low", "high"), squares, strict=True):
-            point[name] = math.sqrt(square) if math.isfinite(square) else None
-        point |= {"mechanism": planned.claim.mechanism, "kept": planned.explained_share_kept}
+        square, kept = planned.forecast.added_mse, planned.explained_share_kept
+        point |= {"error": math.sqrt(square) if math.isfinite(square) else None, "kept": kept}
     return points

@@ -126,19 +126,17 @@ def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
         raise InputError(f"{path} is a public key; sign with the private key")
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise InputError(f"{path} can be read by other users; run chmod 600 on it")
-    try:
-        return serialization.load_pem_private_key(text, None)
-    except TypeError:  # it has a passphrase
+    word = None
+    if b"ENCRYPTED" in text:
         if passphrase is None:
-            raise InputError(f"{path} has a passphrase; enter it") from None
-    except ValueError:
-        raise InputError(
-            f"{path} does not hold a private key; make one with labeldp keygen"
-        ) from None
+            raise InputError(f"{path} has a passphrase; enter it")
+        word = passphrase().encode()
     try:
-        return serialization.load_pem_private_key(text, passphrase().encode())
-    except ValueError:
-        raise InputError(f"wrong passphrase for {path}") from None
+        return serialization.load_pem_private_key(text, word)
+    except (TypeError, ValueError):
+        problem = f"{path} does not hold a private key; make one with labeldp keygen"
+        problem = problem if word is None else f"wrong passphrase for {path}"
+        raise InputError(problem) from None
 
 
 def _cryptography() -> tuple[ModuleType, ModuleType]:

@@ -41,7 +41,7 @@ def test_the_forecast_against_epsilon(data: Path) -> None:
     errors = [point["error"] for point in points]
     assert errors == sorted(errors, reverse=True)
     assert errors[3] == pytest.approx(found["forecast"]["added_ms"] ** 0.5)
-    assert all(point["low"] < point["error"] < point["high"] for point in points)
+    assert all(0 < point["kept"] <= 1 for point in points)
     shown = labeldp("plan", data, *budget, "--curve")
     assert "Forecast against ε" in shown.out
     assert "forecast_curve" not in labeldp("plan", data, *budget, "--json").json

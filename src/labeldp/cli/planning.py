@@ -149,7 +149,7 @@ def show_notes(planned: Plan, verbose: bool) -> None:
 def _show_plan(planned: Plan, forecast_curve: Sequence[dict[str, Any]]) -> None:
     from labeldp.mechanisms.registry import mechanism_named
 
-    claim, forecast = planned.claim, planned.forecast
+    claim = planned.claim
     document = claim.to_json()
     rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
     facts = [
@@ -163,19 +163,11 @@ def _show_plan(planned: Plan, forecast_curve: Sequence[dict[str, Any]]) -> None:
         facts.insert(1, ("largest leverage", number(document["max_leverage"])))
     emit_facts("Plan (from public facts; no label was read)", facts)
     emit_facts("Forecast of a least-squares fit", _forecast_facts(planned))
-    source = "guessed" if forecast.residual_source == "guess" else "stated"
-    facts = [
-        ("mean squared error of the fit", number(forecast.mean_mse, 6)),
-        ("its excess over a fit with all labels", f"{forecast.excess_mean:.3%} on average"),
-        ("", f"{forecast.excess_low:.3%} to {forecast.excess_high:.3%} in 90 % of releases"),
-    ]
-    residual = number(forecast.residual_ms)
-    emit_facts(f"Forecast for a residual mean square of {residual} ({source})", facts)
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
     if forecast_curve:
-        columns = {"epsilon": "ε", "error": "error", "low": "5 %", "high": "95 %", "kept": "kept"}
+        columns = {"epsilon": "ε", "error": "error", "kept": "kept", "reason": REMARKS}
         title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
-        emit_records(title, forecast_curve, columns | {"reason": REMARKS})
+        emit_records(title, forecast_curve, columns)
 
 
 def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
@@ -183,7 +175,10 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
     forecast, (low, high) = planned.forecast, planned.labels.range
     squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
     mean, least, most = map(math.sqrt, squares)
-    labels = "any labels" if forecast.added_exact else "this residual mean square"
+    labels = "any labels"
+    if not forecast.added_exact:
+        source = "guessed" if forecast.residual_source == "guess" else "stated"
+        labels = f"a residual mean square of {number(forecast.residual_ms)} ({source})"
     error = f"{number(mean)} in a prediction, root mean square"
     kept = f"up to {max(0.0, planned.explained_share_kept):.0%}"
     return [
