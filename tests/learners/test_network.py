@@ -352,22 +352,15 @@ def rewrite(path: Path, change: dict[str, Any], arrays: dict[str, Any]) -> None:
         np.savez(file, header=header, **contents)
 
 
-WIDE = np.zeros((17, 2), dtype=np.float32)
-
-
 @pytest.mark.parametrize(
     ("change", "arrays"),
     [
         ({"format": "labeldp.linear-regressor"}, {}), ({"format": "absent"}, {}),
-        ({"version": 2}, {}), ({"shift": None}, {}), ({"scale": 0.0}, {}), ({"layers": 1}, {}),
-        ({"layers": 3}, {}), ({"layers": "2"}, {}), ({"layers": 0}, {}), ({"parameters": None}, {}),
-        ({"features": None}, {}), ({"features": {}}, {}),
-        ({"spread": "absent"}, {}), ({}, {"layer_1": WIDE}),
-        ({}, {"layer_1": WIDE[:, :1] + np.nan}),
-        ({}, {"layer_1": np.zeros((17, 1))}), ({}, {"layer_1": np.zeros(17, dtype=np.float32)}),
+        ({"version": 2}, {}), ({"layers": 3}, {}), ({"layers": "2"}, {}), ({"layers": 0}, {}),
+        ({"parameters": None}, {}), ({"spread": "absent"}, {}),
         ({}, {"header": np.zeros(5, dtype=np.uint8)}),
     ],
-    ids=range(18),
+    ids=range(9),
 )  # fmt: skip
 def test_load_refuses_damage(
     fitted: BagRegressor, tmp_path: Path, change: dict[str, Any], arrays: dict[str, Any]

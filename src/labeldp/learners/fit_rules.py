@@ -1,9 +1,9 @@
 """How coefficients for prediction are chosen from b̃ ~ N(b, N): all of it post-processing.
 
-    least_squares   no shrinkage
-    posterior_mean  the default where noise is public (theory §10)
-    ridge, lasso    with a given penalty
+    ridge           with a given penalty; least squares without one
+    lasso           with a given penalty
     norm_bound      least squares in a ball: the paper's class F_{B_r}
+    posterior_mean  the default where noise is public (theory §10)
 
 `choose_rule` takes the one that options ask for. A rule turns b̃ into b̂ = R·coefficients; A is its
 (local) linear map. Stein's estimate of the error that it makes, ‖b̂ − b‖², is unbiased for a fixed
@@ -124,12 +124,10 @@ def choose_rule(
         )
     if options.lasso != 0:
         return lasso(equations, options.lasso)
-    if options.penalty != 0:
-        return ridge(equations, options.penalty)
     if options.max_norm is not None:
         return norm_bound(equations, options.max_norm)
-    if options.shrink is False or equations.dof is not None:
-        return least_squares(equations)
+    if options.penalty != 0 or options.shrink is False or equations.dof is not None:
+        return ridge(equations, options.penalty)
     return posterior_mean(equations, label_range, degrees)
 
 
@@ -143,22 +141,15 @@ def solution_map(equations: NoisyNormalEquations, penalty: float = 0.0) -> Array
     the constant's.
     """
     centred = _CentredColumns(equations)
-    gains = centred.values / (centred.values**2 + penalty) if penalty else 1 / centred.values
+    gains = 1 / (centred.values + penalty / centred.values)
     slopes = (centred.right.T * gains) @ centred.left.T
     return centred.insert_constant(slopes, np.eye(len(equations.estimate)))
 
 
-def least_squares(equations: NoisyNormalEquations) -> FitRule:
-    """Return the fit that nothing holds back."""
-    solve = solution_map(equations)
-    info = {"rule": "least squares"}
-    return FitRule(solve @ equations.estimate, equations.root @ solve, info)
-
-
-def ridge(equations: NoisyNormalEquations, penalty: float) -> FitRule:
+def ridge(equations: NoisyNormalEquations, penalty: float = 0.0) -> FitRule:
     """Return argmin ‖b̃ − R·r‖² + penalty·‖r‖², the constant free: `Ridge` on all rows."""
     solve = solution_map(equations, penalty)
-    info = {"rule": "ridge", "penalty": penalty}
+    info = {"rule": "ridge", "penalty": penalty} if penalty else {"rule": "least squares"}
     smoother = equations.root @ solve
     return FitRule(solve @ equations.estimate, smoother, info, multiplier=penalty)
 

@@ -73,18 +73,9 @@ def fit_release(
             if not all(isinstance(fact[name], int | float | None) for fact in facts):
                 raise TypeError(f"{name} is no number")
         equations, rule, features, label_range = _fit(releases, source, options)
-        coef, intercept = rule.coefficients.copy(), 0.0
-        if equations.constant is not None:  # predictions are design @ coef + intercept
-            intercept, coef[equations.constant] = float(coef[equations.constant]), 0.0
-        names, to_original = features.to_original_units()
-        shown = _coefficients(equations, rule, names, to_original, options.confidence)
-        return LinearModel(
-            options=options,
-            coef=coef,
-            intercept=intercept,
-            coefficients=shown,
-            multiplier=rule.multiplier,
-            rule=rule.info,
+        model = _model(equations, rule, options, *features.to_original_units())
+        return replace(
+            model,
             features=features,
             feature_names=features.names,
             label_range=label_range,
@@ -105,15 +96,31 @@ def fit_rows(
     equations = plain_equations(design, labels, 0 if added else None)
     rule = choose_rule(equations, options, (-math.inf, math.inf))
     shown = ("intercept",) * added + (names or tuple(f"x{k}" for k in range(rows.shape[1])))
-    units = np.eye(len(shown))
+    model = _model(equations, rule, options, shown, np.eye(len(shown)))
+    return replace(model, coef=model.coef[added:], feature_names=names)
+
+
+def _model(
+    equations: NoisyNormalEquations,
+    rule: FitRule,
+    options: LinearOptions,
+    names: Sequence[str],
+    to_original: Array,
+) -> LinearModel:
+    """Return the model that equations and a rule make; predictions are design @ coef + intercept.
+
+    `to_original` turns coefficients into those of `names`, in original units.
+    """
+    coef, intercept = rule.coefficients.copy(), 0.0
+    if equations.constant is not None:
+        intercept, coef[equations.constant] = float(coef[equations.constant]), 0.0
     return LinearModel(
         options=options,
-        coef=rule.coefficients[added:],
-        intercept=float(rule.coefficients[0]) if added else 0.0,
-        coefficients=_coefficients(equations, rule, shown, units, options.confidence),
+        coef=coef,
+        intercept=intercept,
+        coefficients=_coefficients(equations, rule, names, to_original, options.confidence),
         multiplier=rule.multiplier,
         rule=rule.info,
-        feature_names=names,
     )
 
 

@@ -19,7 +19,6 @@ import math
 import zipfile
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
@@ -30,7 +29,6 @@ from labeldp.errors import (
     InputError,
     at_least,
     describe_value,
-    finite,
     in_range,
     positive,
     to_bool,
@@ -255,12 +253,7 @@ class LinearModel:
             "releases": tuple(values["releases"]),
             "effects": tuple(Effect(**entry) for entry in values["effects"]),
         }
-        model = cls(**values)
-        names, features = model.feature_names, model.features
-        shape = model.coef.shape if names is None else (len(names),)
-        if shape != (len(model.coef),) or (features is not None and features.names != names):
-            raise ValueError("the columns differ")
-        return model
+        return cls(**values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,18 +322,7 @@ class NetworkModel:
         if document.get("input") == "design":  # of a version whose inputs stood as in the design
             order = input_columns(features) - (features.constant is not None)
             first = np.vstack([first[order], first[-1:]])
-        positive(scale=values["scale"])
-        finite(shift=values["shift"])
-        model = cls(**values | {"layers": (first, *others)})
-        inputs = model.width if features is None else len(input_columns(features))
-        widths = [inputs, *(matrix.shape[1] for matrix in model.layers)]
-        shapes = [(before + 1, after) for before, after in pairwise(widths)]
-        fit = [each.shape for each in model.layers] == shapes and widths[-1] == 1
-        if not fit or (features is None and inputs != len(model.spread or ())):
-            raise ValueError("the layers do not fit together, or not the columns")
-        if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in model.layers):
-            raise ValueError("a layer is not a matrix of finite float32")
-        return model
+        return cls(**values | {"layers": (first, *others)})
 
 
 Model = LinearModel | NetworkModel
@@ -452,8 +434,7 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
         of_format = kinds[document["format"]]
         if document["version"] != VERSION:
             raise ValueError("its version is another; update labeldp")
-        # The seal comes first: a file that was damaged is refused here, whatever the damage is.
-        # What follows is for files that someone made and sealed, so that they fail now.
+        # A file that was damaged is refused here, whatever the damage is.
         if document["seal"] != seal_of(document, arrays):
             raise ValueError("it is an altered model file: its seal does not match")
         return of_format.from_document(document, arrays)
