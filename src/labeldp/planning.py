@@ -37,7 +37,7 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
 from labeldp.io_util import check_target, new_path, read_json
 from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
-from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words
+from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words, number
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import (
     AUTO,
@@ -69,20 +69,44 @@ class Plan(MechanismPlan, ReprMixin):
     path: Path | None = field(default=None, compare=False)
     """The file that it was read from, beside which a release is noted."""
 
-    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        claim, (low, high) = self.claim, self.labels.range
-        kept, bag_size = max(0.0, self.explained_share_kept), claim.to_json()["bag_size"]
-        return (
-            f"Plan: {claim.mechanism}, {format_budget(claim.epsilon, claim.delta)}",
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What will be published and what a fit of it is forecast to give, for people."""
+        forecast, (low, high) = self.forecast, self.labels.range
+        document = self.claim.to_json()
+        rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
+        leverage = document["max_leverage"]
+        squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
+        mean, least, most = map(math.sqrt, squares)
+        share = f"{100 * mean / (high - low):.2g}% of the label range"
+        labels = "any labels"
+        if not forecast.added_exact:
+            source = "guessed" if forecast.residual_source == "guess" else "stated"
+            labels = f"a residual mean square of {number(forecast.residual_ms)} ({source})"
+        kept = f"up to {max(0.0, self.explained_share_kept):.0%}"
+        return [
+            ("rows, independent columns", f"{number(document['rows'])}, {document['rank']}"),
+            *([] if leverage is None else [("largest leverage", number(leverage))]),
+            ("label range", f"{low:g} to {high:g}"),
+            ("budget", format_budget(self.claim.epsilon, self.claim.delta)),
+            ("mechanism, accountant", f"{self.claim.mechanism}, {document['accountant']['name']}"),
+            ("aggregates", f"{number(document['bags'])} of {rows} each"),
+            *self.mechanism.describe(document),
             (
-                ("rows", f"{self.features.rows:,}"),
-                ("design columns", f"{len(self.features.names):,}"),
-                ("label range", f"{low:g} to {high:g}"),
-                ("aggregates", f"{claim.bags:,} of {bag_size:,} rows each"),
-                ("left of what features explain", f"at most {kept:.0%}"),
-                *(("warning", text) for text in self.warnings),
+                "error that privacy adds",
+                f"{number(mean)} in a prediction, root mean square ({share})",
             ),
-        )
+            ("", f"{number(least)} to {number(most)} in 90 % of releases, for {labels}"),
+            (
+                "kept of what features explain",
+                f"{kept}, if they explain half of the label's variance",
+            ),
+        ]
+
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
+        budget = format_budget(self.claim.epsilon, self.claim.delta)
+        warnings = [("warning", text) for text in self.warnings]
+        return f"Plan: {self.claim.mechanism}, {budget}", [*self.facts, *warnings]
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -36,7 +35,6 @@ from labeldp.cli.output import (
     say,
     write_text,
 )
-from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.io_util import check_target
 from labeldp.mechanisms.description import number
@@ -147,48 +145,14 @@ def show_notes(planned: Plan, verbose: bool) -> None:
 
 
 def _show_plan(planned: Plan, forecast_curve: Sequence[dict[str, Any]]) -> None:
-    from labeldp.mechanisms.registry import mechanism_named
-
-    claim = planned.claim
-    document = claim.to_json()
-    rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
-    facts = [
-        ("rows, independent columns", f"{number(document['rows'])}, {document['rank']}"),
-        ("budget", format_budget(claim.epsilon, claim.delta)),
-        ("mechanism, accountant", f"{claim.mechanism}, {document['accountant']['name']}"),
-        ("aggregates", f"{number(document['bags'])} of {rows} each"),
-        *mechanism_named(claim.mechanism).describe(document),
-    ]
-    if document["max_leverage"] is not None:
-        facts.insert(1, ("largest leverage", number(document["max_leverage"])))
-    emit_facts("Plan (from public facts; no label was read)", facts)
-    emit_facts("Forecast of a least-squares fit", _forecast_facts(planned))
-    emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
+    emit_facts("Plan (from public facts; no label was read)", planned.facts)
+    emit_table(
+        "Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in planned.claim.curve()]
+    )
     if forecast_curve:
         columns = {"epsilon": "ε", "error": "error", "kept": "kept", "reason": REMARKS}
         title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
         emit_records(title, forecast_curve, columns)
-
-
-def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
-    """Return what privacy adds to a prediction, in label units, and what a fit keeps."""
-    forecast, (low, high) = planned.forecast, planned.labels.range
-    squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
-    mean, least, most = map(math.sqrt, squares)
-    labels = "any labels"
-    if not forecast.added_exact:
-        source = "guessed" if forecast.residual_source == "guess" else "stated"
-        labels = f"a residual mean square of {number(forecast.residual_ms)} ({source})"
-    error = f"{number(mean)} in a prediction, root mean square"
-    kept = f"up to {max(0.0, planned.explained_share_kept):.0%}"
-    return [
-        (
-            "error that privacy adds",
-            f"{error} ({100 * mean / (high - low):.2g}% of the label range)",
-        ),
-        ("", f"{number(least)} to {number(most)} in 90 % of releases, for {labels}"),
-        ("kept of what features explain", f"{kept}, if they explain half of the label's variance"),
-    ]
 
 
 @click.command(cls=Command)
@@ -289,20 +253,11 @@ def _gain(quality: Quality) -> str:
 
 
 def _show_release(planned: Plan, released: Release, quality: Quality | None, out: Path) -> None:
-    from labeldp.mechanisms.registry import mechanism_named
-
     certificate, entry = released.certificate, released.certificate["ledger"]
-    bag_size = number(certificate["bag_size"])
-    facts = [
-        ("aggregates", f"{number(released.bags)}, each over {bag_size} rows"),
-        ("guarantee", f"label-DP, {format_budget(planned.claim.epsilon, planned.claim.delta)}"),
-        ("accountant", certificate["accountant"]["name"]),
-    ]
+    facts = planned.facts
     if entry is not None:
         cost = f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:g}"
         facts.append(("ledger", f"entry {entry['entry']}; releases: {entry['releases']}, {cost}"))
-    facts += mechanism_named(certificate["mechanism"]).describe(certificate)
-    facts += _forecast_facts(planned)
     if quality is not None:
         r2 = "" if quality.r2 is None else f"; R² {quality.r2:.2f} ± {quality.r2_error:.2f}"
         gain = f"{_gain(quality)} in mean squared error, estimated from the release{r2}"
