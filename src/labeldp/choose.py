@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from labeldp.data.source import Source
+from labeldp.display import number
 from labeldp.errors import LabelDPError
 from labeldp.mechanisms.base import ENOUGH_KEPT, Mechanism, MechanismPlan
-from labeldp.mechanisms.description import number
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import AUTO, Encoding, make_options, names, set_options
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms

@@ -1,9 +1,10 @@
-"""How values show themselves: a title and a few facts."""
+"""What people read: values that show a few facts, and the words of plans and releases."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Any
 
 
 class ReprMixin(ABC):
@@ -39,3 +40,57 @@ class Private:
 def format_budget(epsilon: float, delta: float) -> str:
     """Return ε and δ as text."""
     return f"ε = {epsilon:g}, δ = {delta:g}"
+
+
+# --- plans and releases ---
+
+
+Document = dict[str, Any]
+"""A plan, a certificate or an answer as JSON."""
+Facts = tuple[tuple[str, str], ...]
+"""Lines of `labeldp plan`, `labeldp release` and reports: a name, and words."""
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Format a number for people: thousands separated, few digits."""
+    if value is None:
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
+
+
+def describe_floor(document: Document) -> Facts:
+    """Describe the residual floor of a plan or a certificate."""
+    floor, rows = document["floor"], document["bag_size"]
+    words = f"{floor['mode']}: residual plus noise ≥ {number(floor['needed'] / rows)} per row"
+    if "added_variance" in floor:  # a release
+        words += f", noise of variance {number(floor['added_variance'] / rows)} per row added"
+    return (("floor", words),)
+
+
+def describe_person(document: Document) -> Facts:
+    """Describe whose labels are covered together, where that is a person's."""
+    person = document.get("person")
+    if person is None:
+        return ()
+    rows = f"all rows of a person together, at most {number(person['rows'])}"
+    return (("protects", f"{rows} (ids in column {person['column']!r})"),)
+
+
+def describe_draw(document: Document) -> Facts:
+    """Describe the bags that were drawn, and what the guarantee is about."""
+    draw = document["draw"]
+    chance = f"a row is in a bag with probability {draw['chance']:.3g}"
+    return (("guarantee", f"{draw['guarantee']} ({chance}): {draw['holds']}"),)
+
+
+ROWS_LEFT_OUT = "rows without a label"
+"""How a plan's note on them begins."""
+
+
+def left_out_words(left_out: int, rows: int) -> str:
+    """Return how many rows are left out, of those and the `rows` that have a label, in words."""
+    total = left_out + rows
+    share = left_out / total
+    return f"{left_out:,} of {total:,} ({share:.1%}) left out; who lacks a label becomes visible"

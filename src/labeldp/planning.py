@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp.choose import choose_basis, plan_mechanism, utility_refusal
 from labeldp.data.source import TABLE_OPTIONS, Source, applicable, as_source
-from labeldp.display import ReprMixin, format_budget
+from labeldp.display import ROWS_LEFT_OUT, ReprMixin, format_budget, left_out_words, number
 from labeldp.errors import (
     InputError,
     LabelDPError,
@@ -37,7 +37,6 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
 from labeldp.io_util import check_target, new_path, read_json
 from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
-from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words, number
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import (
     AUTO,

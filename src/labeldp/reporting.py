@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.accounting.privacy_profile import best_true_positive_rate
-from labeldp.display import format_budget
+from labeldp.display import ROWS_LEFT_OUT, format_budget, left_out_words
 from labeldp.errors import InputError, ReleaseError
-from labeldp.mechanisms.description import ROWS_LEFT_OUT, left_out_words
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.planning import Plan
 from labeldp.release.certificate import ABOUT, best_guess, claimed_fields

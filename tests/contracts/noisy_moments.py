@@ -15,13 +15,12 @@ from labeldp.errors import positive, to_float
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.base import Mechanism, MechanismPlan
+from labeldp.mechanisms.base import Mechanism, MechanismPlan, SumLabels
 from labeldp.mechanisms.checks import check_labels
 from labeldp.mechanisms.design_summary import feature_bound
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import OptionGroup, checked, option
 from labeldp.release.certificate import Claim, read_common_fields
-from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 

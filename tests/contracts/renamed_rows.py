@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from labeldp.data.source import Source
-from labeldp.mechanisms.base import Mechanism, MechanismPlan
-from labeldp.mechanisms.description import Facts
+from labeldp.display import Facts
+from labeldp.mechanisms.base import Mechanism, MechanismPlan, RowLabels
 from labeldp.mechanisms.noisy_rows import NoisyRows, NoisyRowsClaim
 from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
-from labeldp.release.label_model import RowLabels
 from labeldp.release.pending import PendingRelease
 
 NAME, SECTION = "veiled-rows", "veil"

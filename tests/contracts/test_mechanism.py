@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import labeldp.mechanisms
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
 from labeldp.data.source import Source
+from labeldp.mechanisms.base import BagLabels, RowLabels
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.registry import (
     certificate_schema,
@@ -27,7 +28,6 @@ from labeldp.mechanisms.registry import (
     read_claim,
 )
 from labeldp.release.certificate import Claim, seal
-from labeldp.release.label_model import BagLabels, RowLabels
 from labeldp.release.tables import table_digest
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import (

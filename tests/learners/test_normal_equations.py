@@ -9,7 +9,7 @@ from labeldp import InputError
 from labeldp.data.source import scan
 from labeldp.features.fit import fit_features
 from labeldp.learners.normal_equations import sum_equations
-from labeldp.release.label_model import SumLabels
+from labeldp.mechanisms.base import SumLabels
 from tests.drawn import pay_table, release_of
 
 TABLE = pay_table()

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from labeldp import Plan
+from labeldp.display import number
 from labeldp.errors import InputError
-from labeldp.mechanisms.description import number
 from labeldp.mechanisms.noisy_rows import NoisyRowsClaim
 from labeldp.mechanisms.registry import read_claim
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagClaim

@@ -25,9 +25,8 @@ from labeldp.cli.output import (
     emit_table,
     in_flags,
 )
-from labeldp.display import format_budget
+from labeldp.display import format_budget, number
 from labeldp.errors import InputError
-from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import COMMON_ACCOUNT_FIELDS, AccountQuestion
 
 _MECHANISMS = "wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag or sampled-noisy-wtd-lag."

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from labeldp.display import number
 from labeldp.errors import LabelDPWarning
 from labeldp.io_util import new_directory, new_path
-from labeldp.mechanisms.description import number
 from labeldp.pictures import Picture, draw
 
 # ---- answers

@@ -35,9 +35,9 @@ from labeldp.cli.output import (
     say,
     write_text,
 )
+from labeldp.display import number
 from labeldp.errors import InputError
 from labeldp.io_util import check_target
-from labeldp.mechanisms.description import number
 from labeldp.mechanisms.options import DELTA, EPSILON
 
 if TYPE_CHECKING:

@@ -37,9 +37,9 @@ from labeldp.learners.models import (
     input_columns,
 )
 from labeldp.learners.normal_equations import bag_members
+from labeldp.mechanisms.base import BagLabels, RowLabels
 from labeldp.passes.engine import Progress, quiet
 from labeldp.release.files import WANTS_TABLE, labelled_rows
-from labeldp.release.label_model import BagLabels, RowLabels
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -37,8 +37,8 @@ from labeldp.errors import DataError, InputError
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.base import BagLabels, RowLabels, SketchedLabels, SumLabels
 from labeldp.release.files import WANTS_TABLE, labelled_rows
-from labeldp.release.label_model import BagLabels, RowLabels, SketchedLabels, SumLabels
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,11 +28,11 @@ from labeldp.accounting.privacy_profile import (
     most_bags,
 )
 from labeldp.data.source import Source, check_rows
+from labeldp.display import Document
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.exact.stacked import StackedBags, bags_at_once
 from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.options import AccountQuestion, BagOptions
 from labeldp.passes.engine import Engine
 from labeldp.release.pending import file_name

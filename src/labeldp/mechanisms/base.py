@@ -17,9 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from labeldp.data.source import Source
+from labeldp.display import Document, Facts, number
 from labeldp.errors import InputError, PlanError, ReleaseError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator
@@ -28,13 +31,11 @@ from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.checks import other_table
-from labeldp.mechanisms.description import Document, Facts, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import Claim, FloorOutcome, randomness_fields
-from labeldp.release.label_model import LabelModel
 from labeldp.release.pending import PendingRelease, aggregate_schema
 from labeldp.sampling.streams import Randomness
 
@@ -61,6 +62,60 @@ def _missing_texts(source: Source) -> list[str]:
     """Return which texts mean a missing label, for whoever drops the same rows again."""
     codes = (f"{source.label}={code}" for code in source.reader.options.codes(str(source.label)))
     return [*source.missing_words, *codes]
+
+
+# --- what learners may assume about the labels of a release ---
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """One label for every row, with independent noise of one distribution."""
+
+    std: float
+    """Standard deviation of the noise."""
+    kurtosis: float = 3.0
+    """Kurtosis of the noise; 3 if it is normal."""
+
+
+@dataclass(frozen=True, eq=False)
+class BagLabels:
+    """Labels aggregated over bags of rows; the features stay in the curator's table."""
+
+    std: NDArray[np.float64] = field(repr=False)
+    """Standard deviation of the noise on each bag's label."""
+    bags: pa.Table = field(repr=False)
+    """Columns `bag`, `row` and `weight`: the rows of each bag, and their weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class SumLabels:
+    """As many sums over all rows as design columns, with public weights and independent noise."""
+
+    std: NDArray[np.float64] = field(repr=False)
+    """Standard deviation of the noise on each label."""
+    weights: NDArray[np.float64] = field(repr=False)
+    """C, sums × design columns: a row x of the design, in its scales, has the weights C·x."""
+    radial: bool = False
+    """Whether the noise vector is radial; else its entries are normal."""
+    residual: tuple[float, float] | None = None
+    """The noisy root of the residual sum of squares, and the standard deviation of its noise; None
+    if it was not published."""
+
+
+@dataclass(frozen=True)
+class SketchedLabels:
+    """Sums of features and label with secret weights: a fit estimates its own noise."""
+
+    share: float = 1.0
+    """Share of all rows that a sum has."""
+    added_variance: float = 0.0
+    """Variance of the noise that was added to every label."""
+
+
+LabelModel = RowLabels | BagLabels | SumLabels | SketchedLabels
+
+
+# --- plans ---
 
 
 @dataclass(frozen=True)

@@ -23,22 +23,21 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.radial import LaplaceProfile
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
+from labeldp.display import Document, Facts, describe_person, number
 from labeldp.errors import DataError, InputError, PlanError, one_of
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.mechanisms import noise_checks
-from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
+from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, RowLabels, read_schema
 from labeldp.mechanisms.checks import check_labels, other_table
-from labeldp.mechanisms.description import Document, Facts, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_claim import NoiseClaim
 from labeldp.mechanisms.options import GAUSSIAN, AccountQuestion, NoisyRowsOptions, PlanRequest
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import GAUSSIANS, FloorOutcome, read_common_fields
-from labeldp.release.label_model import RowLabels
 from labeldp.release.pending import AGGREGATES, ROW, PendingRelease, label_column
 from labeldp.release.tables import digest_of, table_digest
 from labeldp.sampling import rounded_noise

@@ -10,9 +10,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
+from labeldp.display import Document
 from labeldp.errors import InputError
 from labeldp.mechanisms.base import Mechanism, read_schema
-from labeldp.mechanisms.description import Document
 from labeldp.mechanisms.noisy_rows import NoisyRows
 from labeldp.mechanisms.options import AUTO, Encoding, PlanRequest, make_options, names, set_options
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLag

@@ -34,12 +34,12 @@ from labeldp.errors import PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms import checks
+from labeldp.mechanisms.base import SketchedLabels
 from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary
 from labeldp.mechanisms.forecast import Forecast, forecast, sketched_error
 from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_repeats
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest
 from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
-from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness

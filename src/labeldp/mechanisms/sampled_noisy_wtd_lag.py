@@ -32,21 +32,20 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source
+from labeldp.display import Document, Facts, describe_draw, number
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.stacked import stacked_design
 from labeldp.mechanisms import bags as bagging
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw
-from labeldp.mechanisms.base import Mechanism, MechanismPlan, read_schema
+from labeldp.mechanisms.base import BagLabels, Mechanism, MechanismPlan, read_schema
 from labeldp.mechanisms.checks import check_labels
-from labeldp.mechanisms.description import Document, Facts, describe_draw, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import bag_sizes, fit_excess, forecast, mean_excess, sketched_error
 from labeldp.mechanisms.noise_checks import check_bag_labels
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, SampledNoisyWtdLagOptions
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
-from labeldp.release.label_model import BagLabels
 from labeldp.release.pending import AGGREGATES, PendingRelease, label_column
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, normals, public_stream, words

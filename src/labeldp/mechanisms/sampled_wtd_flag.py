@@ -32,7 +32,7 @@ from labeldp.accounting.sketch import (
     spans_labels,
 )
 from labeldp.data.source import Source
-from labeldp.display import Private
+from labeldp.display import Document, Facts, Private, describe_draw, describe_floor
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
@@ -40,9 +40,14 @@ from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.stacked import BagFits, StackedBags, bag_factor, fit_stacked_bags, stacked_design
 from labeldp.mechanisms import bags as bagging, residual_floor as floors
 from labeldp.mechanisms.bags import BagRows, Draw
-from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
+from labeldp.mechanisms.base import (
+    OTHER_FEATURES,
+    Mechanism,
+    MechanismPlan,
+    SketchedLabels,
+    read_schema,
+)
 from labeldp.mechanisms.checks import bag_squares, improbable
-from labeldp.mechanisms.description import Document, Facts, describe_draw, describe_floor
 from labeldp.mechanisms.design_summary import HEADROOM, DesignSummary, inflation_for
 from labeldp.mechanisms.forecast import bag_sizes, fit_excess, mean_excess
 from labeldp.mechanisms.options import (
@@ -53,7 +58,6 @@ from labeldp.mechanisms.options import (
 )
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import AddedError, FloorOutcome
-from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import AGGREGATES, PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness

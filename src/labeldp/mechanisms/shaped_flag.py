@@ -29,6 +29,7 @@ from threadpoolctl import threadpool_limits
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.arrow_util import arrow_numbers, column_numbers
 from labeldp.data.source import Source
+from labeldp.display import Document, Facts, describe_person, number
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
@@ -42,10 +43,10 @@ from labeldp.mechanisms.base import (
     OTHER_FEATURES,
     Mechanism,
     MechanismPlan,
+    SumLabels,
     read_schema,
 )
 from labeldp.mechanisms.checks import check_labels, other_table
-from labeldp.mechanisms.description import Document, Facts, describe_person, number
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
 from labeldp.mechanisms.noise_checks import CHANCE, NORMAL_TAILS, check_noise_scatter, check_repeats
@@ -64,7 +65,6 @@ from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.passes.accumulator import Accumulator
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import FloorOutcome, Person, read_common_fields
-from labeldp.release.label_model import SumLabels
 from labeldp.release.pending import (
     AGGREGATES,
     PendingRelease,

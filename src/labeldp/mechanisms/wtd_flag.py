@@ -30,6 +30,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.sketch import ACCOUNTANTS, FloorMode
 from labeldp.accounting.theorem1 import Theorem1
 from labeldp.data.source import Source
+from labeldp.display import Document, Facts, describe_floor, describe_person
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
@@ -39,14 +40,18 @@ from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.person_norms import PersonScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import residual_floor as floors
-from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, read_schema
+from labeldp.mechanisms.base import (
+    OTHER_FEATURES,
+    Mechanism,
+    MechanismPlan,
+    SketchedLabels,
+    read_schema,
+)
 from labeldp.mechanisms.checks import check_design, other_table
-from labeldp.mechanisms.description import Document, Facts, describe_floor, describe_person
 from labeldp.mechanisms.design_summary import DesignSummary, inflation_for, most_rows
 from labeldp.mechanisms.forecast import fit_excess, mean_excess
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest, aggregates_in
 from labeldp.passes.engine import Engine
-from labeldp.release.label_model import SketchedLabels
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling.streams import Randomness
 from labeldp.threads import map_in_order, thread_count

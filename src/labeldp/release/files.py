@@ -32,6 +32,7 @@ from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError, ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.io_util import check_regular_file, json_digest, path_problem, read_json, schema_errors
+from labeldp.mechanisms.base import LabelModel, SketchedLabels
 from labeldp.mechanisms.registry import (
     certificate_schema,
     check_accountant,
@@ -39,7 +40,6 @@ from labeldp.mechanisms.registry import (
     mechanism_names,
 )
 from labeldp.release.certificate import read_about, seal
-from labeldp.release.label_model import LabelModel, SketchedLabels
 from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,

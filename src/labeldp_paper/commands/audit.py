@@ -16,7 +16,7 @@ from labeldp.cli.options import (
     split_options,
 )
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, say
-from labeldp.mechanisms.description import number
+from labeldp.display import number
 
 if TYPE_CHECKING:
     from labeldp_paper.audit import Audit

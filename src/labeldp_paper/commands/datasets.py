@@ -9,7 +9,7 @@ import click
 
 from labeldp.cli.options import Command, argument, column_list, json_option, option
 from labeldp.cli.output import emit_facts, emit_json, progress
-from labeldp.mechanisms.description import number
+from labeldp.display import number
 
 if TYPE_CHECKING:
     from labeldp_paper.datasets.making import Made

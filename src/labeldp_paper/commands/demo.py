@@ -10,10 +10,9 @@ import click
 
 from labeldp.cli.options import Command, json_option, option
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, progress
-from labeldp.display import format_budget
+from labeldp.display import format_budget, number
 from labeldp.errors import in_range, positive
 from labeldp.io_util import check_target
-from labeldp.mechanisms.description import number
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
