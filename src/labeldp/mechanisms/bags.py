@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -149,10 +149,12 @@ def fresh_draw(options: BagOptions, rows: int, bags: int, bag_size: int, delta: 
     return draw
 
 
-def best_bag_size(errors: Mapping[int, float], design: DesignSummary, noise_cure: str) -> int:
+def best_bag_size(
+    sizes: Iterable[int], error: Callable[[int], float], design: DesignSummary, noise_cure: str
+) -> int:
     """Return the size with the smallest forecast error; refuse if none has a finite one."""
-    best = min(errors, key=errors.__getitem__, default=None)
-    if best is None or errors[best] == math.inf:
+    least, best = min(((error(size), size) for size in sizes), default=(math.inf, 0))
+    if least == math.inf:
         raise PlanError(
             f"no size of bags gives a private fit of {design.factor.rank} columns on "
             f"{design.facts.rows:,} rows at this budget; raise ε or δ, {noise_cure}, or use "
@@ -256,15 +258,11 @@ def check_members(table: pa.Table, draw: Draw) -> list[str]:
     return problems
 
 
-def released_rows(release: Release, draw: Draw, source: Source, engine: Engine) -> BagRows | str:
-    """Return the bags' rows as the table has them, or what says that they are others."""
-    rows = BagRows(release.features, draw)
-    try:
-        rows.read(source, engine)
-    except DataError as problem:
-        return str(problem)
+def released_rows(release: Release, draw: Draw, source: Source, engine: Engine) -> BagRows:
+    """Return the bags' rows as the table has them; refuse others."""
+    rows = BagRows(release.features, draw).read(source, engine)
     if rows.digest() != release.certificate["digests"]["feature_sums"]:
-        return "the features of the bags' rows are not those of the release"
+        raise DataError("the features of the bags' rows are not those of the release")
     return rows
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -280,11 +281,8 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
 
 
 def round_up_to_three_digits(value: float) -> float:
-    """Round up to three figures: a number people can read back."""
-    if not 0.0 < value < math.inf:
-        return value
-    step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return float(f"{math.ceil(value / step * (1 - 1e-12)) * step:.3g}")
+    """Round up to three figures, but for rounding: a number people can read back."""
+    return float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(f"{value:.12g}"))
 
 
 # ---- mechanism
@@ -398,8 +396,8 @@ class SampledNoisyWtdLag(Mechanism):
         size = options.bag_size
         if size is None:
             most = min(draft.rows // (options.bags or draft.rank + 2), MOST_TRIED_BAG_SIZE)
-            errors = {each: error(each) for each in bag_sizes(2, 2.0, most)}
-            size = bagging.best_bag_size(errors, design, "make more rows noisy, add more noise")
+            cure = "make more rows noisy, add more noise"
+            size = bagging.best_bag_size(bag_sizes(2, 2.0, most), error, design, cure)
         claim = of_size(size)
         if claim.noise_std == math.inf:
             raise PlanError(
@@ -414,13 +412,10 @@ class SampledNoisyWtdLag(Mechanism):
         self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness
     ) -> PendingRelease:
         """Read the rows of the bags in one pass; then draw one noisy sum of each bag."""
-        claim, features, labels = plan.claim, plan.features, plan.labels
+        claim, labels = plan.claim, plan.labels
         assert isinstance(claim, SampledNoisyWtdLagClaim)
-        plan.check_source(
-            source,
-            (claim.rows, claim.bags) == (claim.draw.rows, claim.draw.bags),
-            claim.rank == len(features.names),
-        )
+        draw = claim.draw
+        plan.check_source(source, (draw.rows, draw.bags) == (claim.rows, claim.bags))
         # Step 4. With the claim's μ as target, no bag has more.
         weights = claim.weights()
         # Step 5: labels enter.
@@ -507,16 +502,9 @@ class SampledNoisyWtdLag(Mechanism):
         """Compare the features of the bags' rows, and the noisy rows, with the table's."""
         claim, features = self.claim_from_json(release.certificate), release.features
         rows = bagging.released_rows(release, claim.draw, source, engine)
-        if isinstance(rows, str):
-            yield rows
-            return
         weights = BagWeights.from_table(release.files["bags"], claim.draw)
         if claim.noisy_column is not None:
-            try:
-                marks = noisy_by_column(source, claim.noisy_column)
-            except DataError as problem:
-                yield f"{BAGS}: which rows are noisy cannot be told: {problem}"
-                return
+            marks = noisy_by_column(source, claim.noisy_column)
             if not np.array_equal(weights.noisy, marks[claim.draw.members]):
                 yield _OTHER_NOISY_ROWS
         sums = np.zeros((claim.bags, len(features.names)))  # Σ w·x of every bag

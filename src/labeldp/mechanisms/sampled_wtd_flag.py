@@ -160,8 +160,8 @@ def choose_bag_size(
         return residual_ms + noise * mean_excess(rank, bags)
 
     most = rows // (options.bags or rank + 2)
-    errors = {size: error(size) for size in bag_sizes(2 * (rank + 1), _SIZE_STEP, most)}
-    return bagging.best_bag_size(errors, design, "use `floor='measured+added'`")
+    sizes = bag_sizes(2 * (rank + 1), _SIZE_STEP, most)
+    return bagging.best_bag_size(sizes, error, design, "use `floor='measured+added'`")
 
 
 # ---- what holds of every bag (step 3)
@@ -279,12 +279,8 @@ class SampledWtdFlag(Mechanism):
         """Read the rows of the bags in one pass; then draw one aggregate of each bag."""
         claim, features, labels = plan.claim, plan.features, plan.labels
         assert isinstance(claim, SampledWtdFlagClaim)
-        plan.check_source(
-            source,
-            claim.intercept <= (features.constant is not None),
-            (claim.rows, claim.bags) == (claim.draw.rows, claim.draw.bags),
-            claim.rank == len(features.names),
-        )
+        draw = claim.draw
+        plan.check_source(source, (draw.rows, draw.bags) == (claim.rows, claim.bags))
         # Step 5: labels enter, and stay within `values` and `bags`, which are private.
         rows, values = bagging.read_run(plan, claim.draw, source, engine, randomness)
         # Step 6
@@ -348,9 +344,6 @@ class SampledWtdFlag(Mechanism):
         """Compare features, ranks, leverages and the law of Z with those of the bags' rows."""
         claim, features = self.claim_from_json(release.certificate), release.features
         rows = bagging.released_rows(release, claim.draw, source, engine)
-        if isinstance(rows, str):
-            yield rows
-            return
         # Every aggregate must weigh the rows of its bag with normals.
         bounds, published = BagBounds(), release.design / features.kept_scales
         square, freedom, likely = 0.0, 0, True
