@@ -219,10 +219,13 @@ class BagRows:
             stop = min(count, start + at_once)
             yield slice(start, stop), self._encoded.take(self._place[start * size : stop * size])
 
-    def stacks(self) -> Iterator[tuple[slice, StackedBags]]:
+    def stacks(self, engine: Engine) -> Iterator[tuple[slice, StackedBags]]:
         """Yield the same with the Cholesky factors of the bags."""
-        for numbers, encoded in self.blocks():
-            yield numbers, StackedBags(self.features, encoded, numbers.stop - numbers.start)
+        with engine.progress("bags", self.draw.bags) as advance:
+            for numbers, encoded in self.blocks():
+                stack = StackedBags(self.features, encoded, numbers.stop - numbers.start)
+                yield numbers, stack
+                advance(stack.bags)
 
     def digest(self) -> str:
         """Return SHA-256 of rows and features: public, and equal only for the same rows."""

@@ -197,11 +197,12 @@ class SampledNoisyWtdLagClaim(Claim):
         profile = RandomWeightsProfile(size, self.label_range, fraction, self.noise_std)
         return self.draw.over(profile)
 
-    def weights(self) -> BagWeights:
-        """Draw noisy rows and weights from the seed (step 2)."""
-        if self.noisy_fraction is None:
-            raise PlanError("no column can say which rows are noisy any more; plan again")
-        noisy = noisy_by_coins(self.draw, self.noisy_fraction)
+    def weights(self, noisy: Flags | None = None) -> BagWeights:
+        """Draw weights from the seed, and noisy rows if they are not given (step 2)."""
+        if noisy is None:
+            if self.noisy_fraction is None:
+                raise PlanError("no column can say which rows are noisy any more; plan again")
+            noisy = noisy_by_coins(self.draw, self.noisy_fraction)
         return draw_weights(self.draw, noisy, self.width, self.noise_std, self.mu)
 
     def utility(self) -> Document:
@@ -480,12 +481,7 @@ class SampledNoisyWtdLag(Mechanism):
             yield _OTHER_NOISY_ROWS
         # With the claim's μ as target, weights that follow from the seed have no more. Others
         # could carry labels.
-        noisy, std = weights.noisy, claim.noise_std
-        try:
-            expected = draw_weights(claim.draw, noisy, claim.width, std, claim.mu).values
-        except PlanError as problem:
-            yield f"{BAGS}: with these noisy rows the draw cannot be repeated: {problem}"
-            return
+        expected = claim.weights(weights.noisy).values
         if not np.allclose(weights.values, expected, rtol=_ROUNDING, atol=_ROUNDING):
             yield f"{BAGS} does not hold the weights that the certificate's seed gives"
         noise = weights.noise(claim.noise_std)

@@ -251,10 +251,8 @@ class SampledWtdFlag(Mechanism):
             raise PlanError(problem)
         draw = bagging.fresh_draw(options, rows, bags, size, request.delta)
         bag_rows, bounds = BagRows(design.features, draw).read(source, engine), BagBounds()
-        with engine.progress("leverages of bags", bags) as advance:
-            for _, stack in bag_rows.stacks():
-                bounds.add(stack)
-                advance(stack.bags)
+        for _, stack in bag_rows.stacks(engine):
+            bounds.add(stack)
         if not draft.mode.adds and (problem := spans_labels(size, bounds.rank)):
             raise PlanError(problem)
         inflation = inflation_for(bounds.error_bound) + 2 * bounds.error_bound
@@ -347,7 +345,7 @@ class SampledWtdFlag(Mechanism):
         # Every aggregate must weigh the rows of its bag with normals.
         bounds, published = BagBounds(), release.design / features.kept_scales
         square, freedom, likely = 0.0, 0, True
-        for numbers, stack in rows.stacks():
+        for numbers, stack in rows.stacks(engine):
             bounds.add(stack)
             squares, away = bag_squares(stack.design, published[numbers], stack.rank)
             square, freedom = square + float(squares.sum()), freedom + int(stack.rank.sum())
@@ -387,11 +385,9 @@ class LabelledBags(Private):
         self._labels, self._rows, self._values, self._features = labels, rows, values, rows.features
         self._fits: list[BagFits] = []
         self.bounds = BagBounds()
-        with engine.progress("residuals of bags", rows.draw.bags) as advance:
-            for numbers, stack in rows.stacks():
-                self.bounds.add(stack)
-                self._fits.append(fit_stacked_bags(stack, labels.codes(values[numbers])))
-                advance(stack.bags)
+        for numbers, stack in rows.stacks(engine):
+            self.bounds.add(stack)
+            self._fits.append(fit_stacked_bags(stack, labels.codes(values[numbers])))
 
     def smallest_residuals(self) -> list[ExactLeastSquares]:
         """Return exact residuals of some bags, among them the one that has the smallest.
