@@ -28,7 +28,7 @@ from labeldp.data.columns import (
     is_text_type,
     value_type,
 )
-from labeldp.data.text_types import may_lack, only, parse_numbers, trimmed, without
+from labeldp.data.text_types import only, parse_numbers, trimmed, without
 from labeldp.errors import DataError
 
 _FAULTS = {
@@ -94,7 +94,7 @@ class LabelCheck:
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""
         units = {flag.removeprefix(_UNIT) for flag in self.raised if flag.startswith(_UNIT)}
-        if len(units - {""}) > 1 or ("" in units and not all(map(may_lack, units - {""}))):
+        if len(units) > 1:
             self.raised.add("text")
         for flag, fault in _FAULTS.items():
             if flag in self.raised:
