@@ -44,7 +44,6 @@ HEAVY = EXTRAS | {
     "sklearn",
     "scipy.stats",
     "pyarrow.dataset",
-    "labeldp.spark.session",
     "labeldp_paper",
 }
 """None of the commands needs these on a small file here."""

@@ -41,11 +41,11 @@ from labeldp.data.source import Source, open_table, scan
 from labeldp.data.text_types import TextOptions
 from labeldp.errors import InputError, to_str_tuple
 from labeldp.features.categories import merge_levels
-from labeldp.features.column_stats import ColumnStatistics
-from labeldp.features.column_type import (
+from labeldp.features.column_stats import (
     FEW,
     FEWEST,
     UNIQUE,
+    ColumnStatistics,
     ColumnType,
     infer_column_type,
     name_hints,

@@ -17,16 +17,18 @@ from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features import basis
-from labeldp.features.basis import BasisCounter, Interaction, LinearSpline
-from labeldp.features.columns import LARGEST_CODE
-from labeldp.features.feature_map import FeatureMap
-from labeldp.features.fit import fit_features
-from labeldp.features.random_fourier import (
+from labeldp.features.basis import (
     COSINES,
+    BasisCounter,
+    Interaction,
+    LinearSpline,
     RandomFourierFeatures,
     column_pairs,
     normals_and_phases,
 )
+from labeldp.features.columns import LARGEST_CODE
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.passes.engine import LocalEngine
 
 SETTINGS = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])

@@ -10,7 +10,7 @@ import pytest
 
 from labeldp.data.source import scan
 from labeldp.errors import DataError
-from labeldp.features.column_type import name_hints
+from labeldp.features.column_stats import name_hints
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 

@@ -13,8 +13,7 @@ from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit as module
 from labeldp.features.categories import CategoricalColumn, merge_levels
-from labeldp.features.column_stats import Levels
-from labeldp.features.column_type import FEW
+from labeldp.features.column_stats import FEW, Levels
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 

@@ -21,7 +21,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.leverage import LeverageScan
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
-from labeldp.spark import engine, session
+from labeldp.spark import engine
 from labeldp.spark.engine import over_parts
 from tests.console import labeldp
 from tests.passes.fitting import fitted
@@ -217,7 +217,7 @@ def test_without_pyspark_the_remedy_is_one_line(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'labeldp\[spark\]'"):
-        session.session()
+        engine.session()
     assert "labeldp[spark]" in labeldp(*REQUEST, "--engine", "spark").error
 
 
@@ -227,13 +227,13 @@ def test_engine_options_are_checked() -> None:
 
 
 def test_pyspark_is_imported_by_one_module_and_late() -> None:
-    root = Path(session.__file__).parents[1]
+    root = Path(engine.__file__).parents[1]
     importers = {
         path.name
         for path in root.rglob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.strip().startswith(("import pyspark", "from pyspark"))
     }
-    assert importers == {"session.py"}
+    assert importers == {"engine.py"}
     code = "import sys, labeldp.spark; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -20,7 +20,7 @@ import pytest
 from pyarrow import csv
 
 from labeldp import DataError, InputError, scan
-from labeldp.spark.session import read
+from labeldp.spark.engine import read
 from tests.console import labeldp
 from tests.passes.fitting import fitted
 from tests.tables import RANGE, table

@@ -322,7 +322,7 @@ def open_data(data: str, engine: str) -> Any:
     """Return what `scan` reads: a path, or what Spark finds there."""
     if engine != "spark":
         return data
-    from labeldp.spark.session import read
+    from labeldp.spark.engine import read
 
     return read(data)
 

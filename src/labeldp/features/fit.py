@@ -26,8 +26,14 @@ from labeldp.data.source import Source
 from labeldp.errors import DataError, at_least
 from labeldp.features.basis import LINEAR, BasisSpec, with_basis
 from labeldp.features.categories import CategoricalColumn, merge_levels
-from labeldp.features.column_stats import ColumnStatistics, Extremes, NumberSums, Tails
-from labeldp.features.column_type import infer_column_type, type_statistics
+from labeldp.features.column_stats import (
+    ColumnStatistics,
+    Extremes,
+    NumberSums,
+    Tails,
+    infer_column_type,
+    type_statistics,
+)
 from labeldp.features.columns import NumericColumn, entering
 from labeldp.features.feature_map import LONGEST_NOTE, FeatureMap
 from labeldp.features.formula import Formula

@@ -1,1 +1,1 @@
-"""Spark: its session (session.py), passes over its data frames (engine.py)."""
+"""Spark: its session and passes over its data frames."""
