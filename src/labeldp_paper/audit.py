@@ -44,8 +44,7 @@ from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, positive
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts, LabelGrid
 from labeldp.exact.row_norms import Weights
 from labeldp.mechanisms import options
 from labeldp.mechanisms.bags import BagRows

@@ -15,8 +15,7 @@ from labeldp.data.source import Source, scan
 from labeldp.exact import cholesky as module
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.leverage import LeverageScan
 from labeldp.features.fit import fit_features
 from labeldp.passes.engine import LocalEngine

@@ -26,8 +26,7 @@ from labeldp.exact import (
 )
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
-from labeldp.exact.label_sums import LabelGrid
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelGrid
 from labeldp.exact.person_norms import PersonScan
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import RowNorms, TopK, Weights, round_length_up

@@ -16,8 +16,7 @@ from labeldp import DataError, LocalEngine, scan
 from labeldp.data import readers
 from labeldp.data.source import Source
 from labeldp.exact import stacked
-from labeldp.exact.label_sums import LabelGrid
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelGrid
 from labeldp.exact.stacked import BagFits
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms import bags as bags_module, sampled_wtd_flag as run

@@ -22,8 +22,7 @@ from labeldp import Plan, Release, scan
 from labeldp.accounting import gaussian
 from labeldp.accounting.neighbors import roots
 from labeldp.data.source import Source
-from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.sampled_noisy_wtd_lag import draw_weights, noisy_by_coins

@@ -14,8 +14,7 @@ from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts
 from labeldp.mechanisms.shaped_flag import (
     ShapedFlagClaim,
     choose_noise as choose,

@@ -18,8 +18,7 @@ from labeldp import Plan, PlanError
 from labeldp.display import Private
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts, LabelGrid
 from labeldp.mechanisms import residual_floor
 from labeldp.mechanisms.residual_floor import (
     AggregateLabelSampler,

@@ -1,9 +1,9 @@
 """Exact sums and rigorous bounds computed from them.
 
     gram.py            FeatureGram, GramAccumulator          public   XᵀX in integers
-    label_sums.py      LabelGrid, LabelMoments               private  Xᵀy and yᵀy in integers
     cholesky.py        VerifiedCholesky                      public   independent columns, a factor
-    least_squares.py   ExactLeastSquares                     private  β̂ and σ² in enclosures
+    label_sums.py      LabelGrid, LabelMoments               private  Xᵀy and yᵀy in integers
+                       ExactLeastSquares                     private  β̂ and σ² in enclosures
     quadratic_form.py  QuadraticForm                         public   xᵀMx with a rounding bound
     leverage.py        LeverageScan                          public   the largest leverage
     row_norms.py       Weights, RowNormScan                  public   max ‖C x_i‖ (shaped-flag)

@@ -31,8 +31,7 @@ from labeldp.accounting.sketch import (
 )
 from labeldp.display import Private
 from labeldp.errors import PlanError, SpentError
-from labeldp.exact.label_sums import LabelGrid
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelGrid
 from labeldp.mechanisms import checks
 from labeldp.mechanisms.base import SketchedLabels
 from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary

@@ -35,8 +35,7 @@ from labeldp.data.source import Source
 from labeldp.display import Document, Facts, Private, describe_draw, describe_floor
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts, LabelGrid
 from labeldp.exact.stacked import BagFits, StackedBags, bag_factor, fit_stacked_bags, stacked_design
 from labeldp.mechanisms import bags as bagging, residual_floor as floors
 from labeldp.mechanisms.bags import BagRows, Draw

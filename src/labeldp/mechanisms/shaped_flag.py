@@ -33,8 +33,7 @@ from labeldp.display import Document, Facts, describe_person, number
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.person_norms import PersonScan
 from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap

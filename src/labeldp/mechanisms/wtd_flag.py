@@ -34,8 +34,7 @@ from labeldp.display import Document, Facts, describe_floor, describe_person
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts
 from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.person_norms import PersonScan
 from labeldp.features.feature_map import FeatureMap

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp import DataError, LocalEngine, Source, scan
-from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts
 from labeldp.mechanisms.design_summary import DesignSummary, summarize_design
 from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine

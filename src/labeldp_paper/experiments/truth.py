@@ -15,8 +15,7 @@ import numpy as np
 from labeldp import LinearRegressor, LocalEngine, Plan, Source
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts
 from labeldp.passes.engine import Engine
 from labeldp_paper.experiments.run import Data, given
 
