@@ -30,7 +30,6 @@ from scipy.stats import rankdata
 from labeldp.data.columns import (
     Column,
     column_floats,
-    is_clock,
     is_moment,
     is_number_type,
     is_text_type,
@@ -341,8 +340,6 @@ def _kind(
         return inferred.kind, inferred.why
     if is_moment(values.type):
         return "date", "dates: days since 1970-01-01"
-    if is_clock(values.type):
-        return "time", "times of day or durations: hours"
     if column.undecided and filled >= FEWEST:
         numbers = column_floats(values.drop_null().combine_chunks(), column.name)
         if np.mean(np.diff(numbers) == 1) > UNIQUE:
@@ -405,7 +402,7 @@ def find_persons(table: pa.Table, kinds: Mapping[str, str]) -> list[Facts]:
     persons = list[Facts]()
     for name in table.column_names:
         kind, hints = kinds[name], name_hints(name)
-        if "like an id" not in hints or kind in ("date", "time", "constant"):
+        if "like an id" not in hints or kind in ("date", "constant"):
             continue
         if kind == "number" and not pa.types.is_integer(table[name].type):
             continue

@@ -224,7 +224,15 @@ def test_values_of_features_that_no_model_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    "type_", [pa.list_(pa.int8()), pa.struct([("a", pa.int8())]), pa.binary()], ids=str
+    "type_",
+    [
+        pa.list_(pa.int8()),
+        pa.struct([("a", pa.int8())]),
+        pa.binary(),
+        pa.duration("s"),
+        pa.time32("s"),
+    ],
+    ids=str,
 )
 def test_unsupported_types(type_: pa.DataType) -> None:
     data = pa.table({"x": pa.array([None, None], type_), "a": [1.0, 2.0]})

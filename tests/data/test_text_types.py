@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, FeatureMap, scan
-from labeldp.data.columns import column_floats
 from labeldp.data.text_types import TextCounts, TextOptions, infer_parsers, parse_numbers
 from labeldp.features.fit import fit_features
 from tests.tables import csv_of
@@ -432,12 +431,3 @@ def test_texts_and_numbers_in_one_column_of_pandas_are_refused_with_the_remedy()
         scan(frame)
     exec(str(refusal.value).partition("in pandas: ")[2], {"table": frame})
     assert scan(frame).columns[0].kind == "categorical"
-
-
-def test_typed_times_are_hours() -> None:
-    quarter = datetime.timedelta(minutes=15)
-    for value in (pa.scalar(quarter, pa.duration("ns")), pa.scalar(datetime.time(0, 15))):
-        times = pa.array([value.as_py(), None], value.type)
-        assert column_floats(times, "x").tolist()[0] == 0.25
-        assert np.isnan(column_floats(times, "x")[1])
-        assert scan({"x": times, "y": [1, 2]}, label="y", categorical=["x"]).columns[0].declared

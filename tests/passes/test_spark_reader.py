@@ -64,13 +64,6 @@ def test_the_same_rows_make_the_same_features(spark: Any) -> None:
     assert fit_features(source, run_pass=SparkEngine().run_pass).to_json() == expected
 
 
-def test_durations_are_hours_on_a_cluster_too(spark: Any) -> None:
-    minutes = pa.array([30 * k for k in range(60)], pa.duration("s")).cast(pa.duration("us"))
-    whole = pa.table({"lasted": minutes, "x": [k % 7 + 0.5 for k in range(60)]})
-    there = scan(spark.createDataFrame(whole))
-    assert fit_features(there, run_pass=SparkEngine().run_pass) == fit_features(scan(whole))
-
-
 def test_texts_are_categories(spark: Any) -> None:
     codes = ["250.83", "428", "V57", "401.9"] * 60
     frame = spark.createDataFrame(pa.table({"code": codes, "x": [k / 7 for k in range(240)]}))

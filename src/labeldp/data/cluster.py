@@ -25,7 +25,7 @@ _TYPES = {
     "string": pa.string(), "char": pa.string(), "varchar": pa.string(), "binary": pa.binary(),
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "void": pa.null(),
-    "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "time": pa.time64("ns"),
+    "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }  # fmt: skip
 """Spark's types as Arrow's; what is not here is nested or the like, and of no use."""
@@ -122,7 +122,5 @@ def _arrow_type(type_name: str) -> pa.DataType:
     decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", type_name)
     if decimal:
         return pa.decimal128(*map(int, decimal.groups()))
-    if re.match(r"interval (day|hour|minute|second)", type_name):
-        return pa.duration("us")
     plain = re.split(r"[ (]", type_name, maxsplit=1)[0]  # varchar(9), string collate UNICODE
     return _TYPES.get(plain) or pa.opaque(pa.null(), type_name, "Spark")

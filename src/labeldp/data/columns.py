@@ -73,20 +73,15 @@ def is_moment(type_: pa.DataType) -> bool:
     return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_))
 
 
-def is_clock(type_: pa.DataType) -> bool:
-    """Return whether values are times of day or durations."""
-    return bool(pa.types.is_time(type_) or pa.types.is_duration(type_))
-
-
 def value_type(type_: pa.DataType) -> pa.DataType:
     """Return the type of the values: of a dictionary its value type, else the type itself."""
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def is_usable(type_: pa.DataType) -> bool:
-    """Whether a model here can use values of a type: one number, text or time each."""
+    """Whether a model here can use values of a type: one number, text or date each."""
     values = value_type(type_)
-    scalar = is_text_type(values) or is_number_type(values) or is_moment(values) or is_clock(values)
+    scalar = is_text_type(values) or is_number_type(values) or is_moment(values)
     return bool(scalar or pa.types.is_boolean(values) or pa.types.is_null(values))
 
 
@@ -96,10 +91,11 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool
     if not is_usable(type_):
         raise DataError(
             f"column {field.name!r} has type {type_}, which is neither a number nor a "
-            f"category; drop it, or turn it into plain columns first"
+            f"category; drop it, or turn it into plain columns first (a duration in pandas: "
+            "`.dt.total_seconds()`)"
         )
     declared = numeric or categorical
-    quantity = is_number_type(type_) or is_moment(type_) or is_clock(type_) or type_ == pa.null()
+    quantity = is_number_type(type_) or is_moment(type_) or type_ == pa.null()
     kind: ColumnKind = "numeric" if numeric or (quantity and not declared) else "categorical"
     if pa.types.is_integer(type_) and not declared:
         kind = "integer"
@@ -129,7 +125,7 @@ _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_00
 
 
 def column_floats(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
-    """Return the column as float64 with NaN for missing; dates count days since 1970, times hours.
+    """Return the column as float64 with NaN for missing; dates count days since 1970.
 
     `first_row` is the position of the array's first row in the data, for messages.
     Refuses texts, integers beyond 2**53 and infinities.
@@ -137,8 +133,8 @@ def column_floats(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     type_ = array.type
-    if is_moment(type_) or is_clock(type_):
-        return _days_or_hours(array)
+    if is_moment(type_):
+        return _days(array)
     if not (is_number_type(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
         raise DataError(
             f"column {name!r} has type {type_}, which is not a number; declare it `numeric` when "
@@ -156,23 +152,17 @@ def column_floats(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.
     return values
 
 
-def _days_or_hours(array: pa.Array) -> NDArray[np.float64]:
-    """Return dates as days since 1970, times of day and durations as hours."""
-    has_hours = is_clock(array.type)
+def _days(array: pa.Array) -> NDArray[np.float64]:
+    """Return dates as days since 1970."""
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("ms"))
     per_day = _PER_DAY[array.type.unit]
-    if array.type.bit_width == 32:
-        array = array.cast(pa.int32())
     ticks = numpy_numbers(pc.fill_null(array.cast(pa.int64()), _ZERO))
-    values: NDArray[np.float64]
-    if has_hours:
-        values = ticks * np.float64(24) / per_day
-    else:
-        # Whole days and the rest apart, so that no unit loses precision; not by divmod, which is
-        # slower for a fixed divisor.
-        days = ticks // per_day
-        values = days.astype(np.float64) + (ticks - days * per_day) / np.float64(per_day)
+    # Whole days and the rest apart, so that no unit loses precision; not by divmod, which is
+    # slower for a fixed divisor.
+    days = ticks // per_day
+    values: NDArray[np.float64] = days.astype(np.float64)
+    values += (ticks - days * per_day) / np.float64(per_day)
     values[numpy_numbers(array.is_null())] = np.nan
     return values
 

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NoReturn
@@ -81,7 +80,7 @@ def _level_name(value: Any) -> str | None:
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | time | timedelta):
+    if isinstance(value, int):
         return str(value)
     if not isinstance(value, float | Decimal):
         raise DataError(

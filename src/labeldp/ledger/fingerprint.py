@@ -227,7 +227,7 @@ class _IdSet:
 
 def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
     """Return the sums and ends of a column; a text counts as many times as it occurs."""
-    if is_number_type(column.type) or pa.types.is_duration(column.type):
+    if is_number_type(column.type):
         words, counts = _words(column), _ONCE
     else:
         if not pa.types.is_dictionary(column.type):
@@ -266,8 +266,6 @@ def _hex_digest(key: bytes, content: str) -> str:
 def _words(values: pa.Array) -> Words:
     """Return a 64-bit word of every value: of a number by its value, else by its text."""
     kind = values.type
-    if pa.types.is_duration(kind):
-        values, kind = values.cast(pa.int64()), pa.int64()
     if is_number_type(kind):
         return _number_words(numpy_numbers(pc.cast(values, pa.float64(), safe=False)))
     if pa.types.is_timestamp(kind):
