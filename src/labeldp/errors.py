@@ -91,24 +91,15 @@ def positive(**values: float) -> None:
     _require(values, "must be above 0", above=0)
 
 
-def at_least(low: float, **values: float) -> None:
-    """Refuse anything below `low`."""
-    _require(values, f"must be at least {low}", least=low)
+def at_least(low: float, below: float = math.inf, /, **values: float) -> None:
+    """Refuse anything below `low`, and `below` itself and above."""
+    rule = f"must be at least {low}" + (f" and below {below}" if below < math.inf else "")
+    _require(values, rule, least=low, below=below)
 
 
 def in_range(low: float, high: float, **values: float) -> None:
     """Refuse anything outside the open interval (low, high)."""
     _require(values, f"must lie between {low} and {high}", above=low, below=high)
-
-
-def share(**values: float) -> None:
-    """Refuse anything outside [0, 1), such as a probability that may be 0."""
-    _require(values, "must be at least 0 and below 1", least=0, below=1)
-
-
-def end_share(**values: float) -> None:
-    """Refuse anything outside [0, ½), such as the share of a distribution's tail."""
-    _require(values, "must be at least 0 and below 0.5", least=0, below=0.5)
 
 
 def _require(

@@ -533,31 +533,3 @@ def plan(
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     values |= {"notes": notes, "force": force and not draft.is_useful}
     return Plan(**values | {"table": source.keywords, "design": None})
-
-
-FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Of ε, in `forecast_curve`."""
-
-
-def forecast_curve(
-    source: Source, epsilon: float, delta: float, *, engine: Engine | None = None, **choices: Any
-) -> list[dict[str, Any]]:
-    """Return what `plan` forecasts at ε and at smaller and larger ones, from features alone.
-
-    `error` is the root mean square of what privacy adds to a prediction, in label units, and `kept`
-    is `Plan.explained_share_kept`. They are None where no plan is possible, for the `reason`.
-    """
-    points = []
-    engine = engine or engine_for(source)  # one for all plans: it keeps what it has read
-    for factor in FACTORS:
-        point: dict[str, Any] = {"epsilon": factor * epsilon}
-        point |= dict.fromkeys(("error", "kept", "reason"))
-        points.append(point)
-        try:
-            planned = plan(source, factor * epsilon, delta, engine=engine, force=True, **choices)
-        except PlanError as problem:
-            point["reason"] = str(problem)
-            continue
-        square, kept = planned.forecast.added_mse, planned.explained_share_kept
-        point |= {"error": math.sqrt(square) if math.isfinite(square) else None, "kept": kept}
-    return points

@@ -1,4 +1,4 @@
-"""fit --plots and plan --curve: files, a table, numbers, refusals."""
+"""fit --plots: files and refusals."""
 
 from __future__ import annotations
 
@@ -31,20 +31,6 @@ def test_a_fit_is_shown(data: Path, tmp_path: Path) -> None:
     again = labeldp("fit", tmp_path / "r", "--plots", tmp_path / "pictures")
     assert again.code == 2
     assert "exists" in again.error
-
-
-def test_the_forecast_against_epsilon(data: Path) -> None:
-    budget = (*LABEL, "--epsilon", 1, "--delta", 1e-6, "--anyway")
-    found = labeldp("plan", data, *budget, "--curve", "--json").json
-    points = found["forecast_curve"]
-    assert [point["epsilon"] for point in points] == [0.125, 0.25, 0.5, 1, 2, 4, 8]
-    errors = [point["error"] for point in points]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[3] == pytest.approx(found["forecast"]["added_ms"] ** 0.5)
-    assert all(0 < point["kept"] <= 1 for point in points)
-    shown = labeldp("plan", data, *budget, "--curve")
-    assert "Forecast against ε" in shown.out
-    assert "forecast_curve" not in labeldp("plan", data, *budget, "--json").json
 
 
 def test_the_remedy_is_told_before_the_work(

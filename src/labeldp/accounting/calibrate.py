@@ -28,7 +28,7 @@ from labeldp.accounting.privacy_profile import (
     SubsampledProfile,
     affordable_delta,
 )
-from labeldp.errors import PlanError, in_range, share
+from labeldp.errors import PlanError, at_least, in_range
 
 Function = Callable[[float], float]
 
@@ -38,7 +38,7 @@ _ROUGH_EXCESS = 2e-2  # by how much of δ an answer that is not certified may ex
 
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
     """Return the smallest ε whose certified δ is at most `delta`; inf if there is none."""
-    share(delta=delta)
+    at_least(0, 1, delta=delta)
     if delta == 0.0:
         return profile.pure_epsilon()
     profile, delta = _given_bags(profile, delta)

@@ -21,7 +21,6 @@ from labeldp.cli.options import (
 from labeldp.cli.output import (
     emit_facts,
     emit_json,
-    emit_records,
     emit_table,
     in_flags,
 )
@@ -151,21 +150,16 @@ def ledger(
         return
     facts = [("number", document["ledger"]), ("limit of every table", document["cap"])]
     emit_facts(f"Ledger {file}", facts)
-    if document["tables"]:
-        for each in document["tables"]:
-            each["limit"], each["delta"] = each["cap"]["epsilon"], each["cap"]["delta"]
-            each["unit"] = "a person" if "person" in (each["unit"] or "") else "a row"
-        columns = {
-            "dataset": "table",
-            "releases": "releases",
-            "epsilon": "ε spent",
-            "delta": "at δ",
-        }
-        columns |= {"limit": "of", "unit": "labels of"}
-        emit_records("Tables", document["tables"], columns | {"counted_with": "counted with"})
-    if document["releases"]:
-        for each in document["releases"]:
-            each["at"] = each["at"][:16].replace("T", " ")
-        columns = {"entry": "entry", "at": "UTC", "dataset": "table", "mechanism": "mechanism"}
-        columns |= {"epsilon": "ε", "delta": "δ", "total_epsilon": "total ε", "run": "run"}
-        emit_records("Debits", document["releases"], columns)
+    rows = []
+    for each in document["tables"]:
+        cap, unit = each["cap"], "a person" if "person" in (each["unit"] or "") else "a row"
+        spent = [each["dataset"], each["releases"], each["epsilon"], cap["delta"], cap["epsilon"]]
+        rows.append([*spent, unit, each["counted_with"]])
+    if rows:
+        header = ["table", "releases", "ε spent", "at δ", "of", "labels of", "counted with"]
+        emit_table("Tables", header, rows)
+    shown = ("entry", "at", "dataset", "mechanism", "epsilon", "delta", "total_epsilon", "run")
+    rows = [[each[name] for name in shown] for each in document["releases"]]
+    if rows:
+        header = ["entry", "UTC", "table", "mechanism", "ε", "δ", "total ε", "run"]
+        emit_table("Debits", header, rows)

@@ -96,18 +96,11 @@ def report(directory: Path, out: Path | None, as_json: bool) -> None:
     default="card",
     help="Form of the description (default: card).",
 )
-@option("--out", type=Path, help="Write to this new file instead of standard output.")
-def describe(directory: Path, kind: str, out: Path | None) -> None:
+def describe(directory: Path, kind: str) -> None:
     """Describe a release for a data catalogue, from its certificate and files."""
     from labeldp.reporting import describe as describe_release
 
-    if out is not None:
-        check_target(out)
-    text = describe_release(directory, kind)
-    if out is None:
-        print(text, end="")
-    else:
-        write_text(out, text)
+    print(describe_release(directory, kind), end="")
 
 
 @click.command(cls=Command)

@@ -55,11 +55,6 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
     _print(title, table)
 
 
-def emit_records(title: str, records: Iterable[Mapping[str, Any]], columns: dict[str, str]) -> None:
-    """Print one row for each dict; `columns` has the keys to show, with their headings."""
-    emit_table(title, [*columns.values()], [[each[key] for key in columns] for each in records])
-
-
 def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
     """Print names and values; of a value that is a dict, every name that leads to a value."""
     from rich.table import Table

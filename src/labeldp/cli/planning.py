@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ from labeldp.cli.output import (
     REMARKS,
     emit_facts,
     emit_json,
-    emit_records,
     emit_table,
     in_flags,
     note,
@@ -38,7 +36,6 @@ from labeldp.cli.output import (
 from labeldp.display import number
 from labeldp.errors import InputError
 from labeldp.io_util import check_target
-from labeldp.mechanisms.options import DELTA, EPSILON
 
 if TYPE_CHECKING:
     from labeldp.learners.models import Quality
@@ -92,13 +89,11 @@ def look(data: str, as_json: bool, **options: Any) -> None:
 @verbose_option
 @option("--out", type=Path, help="Write the plan to this new file, for release --plan.")
 @option("--report", type=Path, metavar="FILE", help="Write an HTML page to read and sign.")
-@option("--curve", is_flag=True, help="Show the forecast at smaller and larger ε, too.")
 @json_option
 def plan(
     data: str,
     out: Path | None,
     report: Path | None,
-    curve: bool,
     engine_name: str,
     threads: int | None,
     verbose: bool,
@@ -106,7 +101,7 @@ def plan(
     **options: Any,
 ) -> None:
     """Show what a release would publish and guarantee; reads features and no labels."""
-    from labeldp.planning import forecast_curve, plan as make_plan
+    from labeldp.planning import plan as make_plan
 
     for target in filter(None, (out, report)):
         check_target(target)
@@ -121,16 +116,12 @@ def plan(
         from labeldp.reporting import plan_report, report_page
 
         write_text(report, report_page(plan_report(planned)))
-    points: list[dict[str, Any]] = []
-    if curve:
-        choices = {"epsilon": EPSILON, "delta": DELTA} | keywords
-        choices |= {"mechanism": planned.claim.mechanism}
-        choices.pop("force", None)
-        points = forecast_curve(source, engine=engine, **choices)
     if as_json:
-        emit_json(planned.to_json() | ({"forecast_curve": points} if curve else {}))
-    else:
-        _show_plan(planned, points)
+        emit_json(planned.to_json())
+        return
+    emit_facts("Plan (from public facts; no label was read)", planned.facts)
+    rows = [[f"{e:g}", f"{d:.3g}"] for e, d in planned.claim.curve()]
+    emit_table("Privacy curve", ["ε", "δ(ε)"], rows)
 
 
 def show_notes(planned: Plan, verbose: bool) -> None:
@@ -142,17 +133,6 @@ def show_notes(planned: Plan, verbose: bool) -> None:
         note(text)
     if len(texts) < len(planned.notes):
         note(f"and {len(planned.notes) - len(texts)} more notes with --verbose")
-
-
-def _show_plan(planned: Plan, forecast_curve: Sequence[dict[str, Any]]) -> None:
-    emit_facts("Plan (from public facts; no label was read)", planned.facts)
-    emit_table(
-        "Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in planned.claim.curve()]
-    )
-    if forecast_curve:
-        columns = {"epsilon": "ε", "error": "error", "kept": "kept", "reason": REMARKS}
-        title = "Forecast against ε: error that privacy adds to a prediction, root mean square"
-        emit_records(title, forecast_curve, columns)
 
 
 @click.command(cls=Command)

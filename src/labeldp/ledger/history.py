@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from labeldp.errors import LedgerError, positive, share
+from labeldp.errors import LedgerError, at_least, positive
 from labeldp.ledger.chain import Entry
 from labeldp.ledger.compose import Joint, claim_of_debit, compose_claims
 from labeldp.ledger.fingerprint import Fingerprint, PersonIds
@@ -30,7 +30,7 @@ class Cap:
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
-        share(delta=self.delta)
+        at_least(0, 1, delta=self.delta)
 
 
 class Match(NamedTuple):

@@ -17,10 +17,8 @@ from typing import Any, Generic, Literal, TypeVar
 from labeldp.errors import (
     InputError,
     at_least,
-    end_share,
     one_of,
     positive,
-    share,
     to_bool,
     to_float,
     to_int,
@@ -90,7 +88,7 @@ def checked(to_number: Converter, check: Callable[..., None]) -> Converter:
 _count = checked(to_int, partial(at_least, 1))
 _seed = checked(to_int, partial(at_least, 0))
 _positive = checked(to_float, positive)
-_end_share = checked(to_float, end_share)
+_end_share = checked(to_float, partial(at_least, 0, 0.5))
 
 
 def _ridge(name: str, value: Any) -> float:
@@ -260,7 +258,7 @@ def check_budget(epsilon: float, delta: float) -> None:
     from labeldp.accounting.privacy_profile import LEAST_DELTA, MOST_EPSILON  # slow to import
 
     positive(epsilon=epsilon)
-    share(delta=delta)
+    at_least(0, 1, delta=delta)
     if epsilon > MOST_EPSILON:
         raise InputError(f"`epsilon` must be at most {MOST_EPSILON:g}, not {epsilon:g}")
     if 0 < delta < LEAST_DELTA:
