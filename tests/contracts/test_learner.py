@@ -89,7 +89,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 def state(model: Any) -> dict[str, Any]:
-    """All attributes, arrays as their bytes."""
+    """All attributes but the model that has them, arrays as their bytes."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -98,7 +98,7 @@ def state(model: Any) -> dict[str, Any]:
             return [matrix.tobytes() for matrix in value]
         return value
 
-    return {name: plain(value) for name, value in vars(model).items()}
+    return {name: plain(value) for name, value in vars(model).items() if name != "model_"}
 
 
 # --- fitting ---

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning
@@ -97,19 +97,17 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return X, y, None if names is None else tuple(map(str, names))
 
     def _model(self) -> Model:
-        try:
-            check_is_fitted(self)
-        except NotFittedError:
+        if not hasattr(self, "model_"):
             name = type(self).__name__
             raise UnfittedError(
                 f"this {name} is not fitted yet; call fit with a release first, or {name}.load a "
                 "file"
-            ) from None
-        names = (each.name for each in fields(self._model_class))
-        return self._model_class(**{name: getattr(self, f"{name}_") for name in names})
+            )
+        return self.model_
 
     def _remember(self, model: Model) -> Self:
-        """Keep the fields of a model as learnt attributes."""
+        """Keep a model, and its fields as learnt attributes."""
+        self.model_ = model
         for each in fields(model):
             setattr(self, f"{each.name}_", getattr(model, each.name))
         self.n_features_in_ = model.width
