@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.accounting.calibrate import calibrate
@@ -110,14 +109,10 @@ def noisy_by_column(source: Source, column: str) -> Flags:
     """Return which rows a public column marks as noisy: early plans could name one."""
     if column == source.label or column not in source.reader.schema.names:
         raise DataError(f"the table has no public column {column!r}")
-    marks = [np.zeros(0, dtype=bool)]
+    texts: list[Any] = []
     for batch in source.feature_batches([column]):
-        kind = batch.schema.types[0]
-        if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind)):
-            raise DataError(f"column {column!r} does not hold true/false or 1/0")
-        texts = pc.utf8_lower(batch.column(0).cast(pa.string()))
-        marks.append(pc.is_in(texts, pa.array(["true", "1"])).to_numpy(zero_copy_only=False))
-    return np.concatenate(marks)
+        texts += batch.column(0).to_pylist()
+    return np.array([str(text).lower() in ("true", "1") for text in texts])
 
 
 def draw_weights(
@@ -258,13 +253,12 @@ _MOST_EMPTY = 0.01
 
 def least_noise(claim: SampledNoisyWtdLagClaim) -> float:
     """Return the least noise that makes bags of this size private; inf if none does."""
-    profile, budget = claim.privacy_profile, (claim.epsilon, claim.delta)
-    fraction = claim.noisy_fraction or 1.0
     if claim.mu is not None:
-        target = calibrate(profile, "mu", *budget)
-        return realised_std(claim.draw.bag_size, fraction, claim.width, target)
+        fraction = claim.noisy_fraction or 1.0
+        return realised_std(claim.draw.bag_size, fraction, claim.width, claim.mu)
     try:
-        return round_up_to_three_digits(calibrate(profile, "noise_std", *budget))
+        std = calibrate(claim.privacy_profile, "noise_std", claim.epsilon, claim.delta)
+        return round_up_to_three_digits(std)
     except PlanError:
         return math.inf
 
@@ -338,10 +332,6 @@ class SampledNoisyWtdLag(Mechanism):
         )
         draft = self._choose_sizes(draft, options, design)
         bags, size, std = draft.bags, draft.draw.bag_size, draft.noise_std
-        if draft.mu is not None:
-            # the target: the most that the budget allows in any bag
-            target = calibrate(draft.privacy_profile, "mu", draft.epsilon, draft.delta)
-            draft = replace(draft, mu=target)
         # A draw in which some bag has too few noisy rows is refused. No label takes part, and rows
         # stay equally likely to be in a bag, because they are noisy by coins of their own.
         claim = replace(draft, draw=bagging.fresh_draw(options, rows, bags, size, request.delta))
@@ -383,6 +373,9 @@ class SampledNoisyWtdLag(Mechanism):
             most = min(draft.rows, int(options.megabytes() * 1e6 / _BYTES)) // size
             bags = options.bags or max(1, most)
             claim = replace(draft, bags=bags, draw=replace(draft.draw, bags=bags, bag_size=size))
+            if claim.mu is not None:  # the target: the most that the budget allows in any bag
+                target = calibrate(claim.privacy_profile, "mu", claim.epsilon, claim.delta)
+                claim = replace(claim, mu=target)
             return replace(claim, noise_std=options.noise_std or least_noise(claim))
 
         def error(size: int) -> float:

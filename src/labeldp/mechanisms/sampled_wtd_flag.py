@@ -14,7 +14,7 @@ its own example: no release rests on it (`labeldp_paper.theory.privacy`).
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -288,19 +288,14 @@ class SampledWtdFlag(Mechanism):
         outcome = floors.establish_floor(claim, bags.smallest_residuals(), labels, randomness)
         # Step 8
         schema = aggregate_schema(features, source.label or "label")
-
-        def batches() -> Generator[pa.RecordBatch, None, None]:
-            with engine.progress("aggregates", claim.bags) as advance:
-                for design, sums in bags.draw(outcome.added_variance, claim.grid, randomness):
-                    yield aggregate_batch(schema, design * features.kept_scales, sums)
-                    advance(len(sums))
-
+        blocks = bags.draw(outcome.added_variance, claim.grid, randomness)
+        scales = features.kept_scales
         return plan.pending_release(
             source,
             randomness,
             grid=claim.grid,
             schema=schema,
-            batches=batches(),
+            batches=(aggregate_batch(schema, design * scales, sums) for design, sums in blocks),
             files={"bags": claim.draw.table()},
             outcome=outcome,
         )
