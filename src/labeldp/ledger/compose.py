@@ -4,30 +4,23 @@ Claims are composed by their privacy profiles (theory §13), never by their (ε,
 one table count for every row. Where they protect persons, the persons are those of one column of
 ids, in one table or in several. A ledger also composes them with releases of the same table that
 protect single rows. Releases that drew the same bags share that draw.
-
-`loss_distribution` turns a profile into a discrete privacy loss for `dp_accounting`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
 
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, StatedProfile, SubsampledProfile
 from labeldp.errors import (
     InputError,
-    MissingExtraError,
     ReleaseError,
     describe_value,
-    positive,
     to_float,
 )
 from labeldp.mechanisms.registry import read_claim
@@ -36,10 +29,6 @@ from labeldp.release.files import Release
 from labeldp.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"
-STEP = 1e-4
-MOST_LOSS = 64.0  # the largest privacy loss for other accountants
-_LEAST = 1e-15  # of δ: what is below it is one coarse piece
-_FLAT = 1e-9  # a relative fall of δ over twice the ε: a profile that has come to its end
 
 
 @dataclass(frozen=True)
@@ -77,10 +66,6 @@ class Joint:
     def curve(self, epsilon: float) -> list[list[float]]:
         """Return [ε, δ(ε)] around an ε."""
         return [[e, self.delta(e)] for e in (epsilon * factor for factor in CURVE)]
-
-    def to_pld(self) -> Any:
-        """Return a pessimistic loss of `dp_accounting`, to compose with other mechanisms."""
-        return loss_distribution(self.privacy_profile)
 
 
 def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> Joint:
@@ -211,63 +196,3 @@ def _count_tables(certificates: Sequence[dict[str, Any]]) -> int:
                 "of a person; compose releases made with the same ids"
             )
     return len(rows)
-
-
-def loss_distribution(profile: PrivacyProfile, step: float = STEP) -> Any:
-    """Return a profile as a `PrivacyLossDistribution` of `dp_accounting`, never below it.
-
-    δ(ε) of neighbours, the larger of both directions, is a convex function of e^ε, and so is what
-    dp_accounting makes of points of it: straight lines in e^ε between them ("connect the dots").
-    Certified upper bounds are such points; where rounding bends them the other way, dp_accounting
-    takes no probability below zero, which errs on the private side. Both directions have the same
-    profile, so the other one follows from δ(−ε) = 1 − e^−ε (1 − δ(ε)). Points are multiples of
-    `step`, closer where the profile bends.
-    """
-    try:
-        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-    except ImportError:
-        raise MissingExtraError("a loss for dp-accounting", "accountants") from None
-    positive(step=step)
-
-    @cache
-    def upper(multiple: int) -> float:
-        return profile.delta(multiple * step).upper
-
-    multiples, pieces = [0], [(0, _last_multiple(profile, upper, step))]
-    while pieces:
-        low, high = pieces.pop()
-        middle = (low + high) // 2
-        # Halve a piece if its line moves ε by more than half a step in the middle, by the slope of
-        # the profile after it, where it is flatter.
-        rise = math.expm1((middle - low) * step) / math.expm1((high - low) * step)
-        line = upper(low) + (upper(high) - upper(low)) * rise
-        slope = (upper(middle) - upper(high)) / (high - middle)
-        if high - low > 1 and line - upper(middle) > max(_LEAST, _FLAT * line, slope / 2):
-            pieces += [(middle, high), (low, middle)]
-        else:
-            multiples.append(high)
-    points = np.array(multiples)
-    deltas = np.minimum.accumulate([upper(multiple) for multiple in multiples])
-    mirrored = 1.0 - np.exp(-points * step) * (1.0 - deltas)
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
-        step,
-        np.concatenate([-points[:0:-1], points]),
-        np.concatenate([mirrored[:0:-1], deltas]),
-    )
-    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
-
-
-def _last_multiple(profile: PrivacyProfile, upper: Callable[[int], float], step: float) -> int:
-    """Return where the profile ends: at its pure ε, at nearly nothing, or where it is flat.
-
-    A power of two is precise enough: it is how far the points reach, not what they promise.
-    """
-    if profile.pure_epsilon() <= MOST_LOSS:
-        multiple = math.ceil(profile.pure_epsilon() / step * (1.0 - 1e-15))
-        return multiple + (upper(multiple) > 0.0)  # a multiple may round below
-    for power in range(round(math.log2(MOST_LOSS))):
-        multiple = math.ceil(2.0**power / step)
-        far = upper(math.ceil(2.0 ** (power + 1) / step))
-        if upper(multiple) <= _LEAST or far >= upper(multiple) * (1.0 - _FLAT):
-            return multiple
-    raise InputError(f"δ is {far:.2g} at ε = {MOST_LOSS:g}: nothing that a loss could say")
