@@ -44,7 +44,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "label misspelt": (lambda _: scan(TABLE, label="lable"), "no column 'lable'; did you mean"),
     "label missing": (
         lambda _: planned(label=None),
-        "needs its private column named|name the label column",
+        "label column of the table is missing|name the label column",
     ),
     "range missing": (lambda _: planned(label_range=None), "range is missing; give `label_range`"),
     "range reversed": (lambda _: planned(label_range=(10, 0)), "the lower one first, not 10 0"),

@@ -80,7 +80,7 @@ MISTAKES = [
     (f"{PLAN} --delta -1e-9", "--delta must be at least 0 and below 1"),
     # label and label range
     ("plan {data} --label-range 0 10", "name it with --label"),
-    ("plan {data} --label label", "give --label-range LO HI"),
+    ("plan {data} --label label", "give --label-range"),
     ("plan {data} --label lable --label-range 0 1", "there is no column 'lable'; did you mean"),
     ("look {data} --label LABEL", "there is no column 'LABEL'; did you mean 'label'?"),
     ("plan {data} --label label --label-range 10 0", "the lower one first"),

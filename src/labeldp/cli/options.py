@@ -336,7 +336,7 @@ def scan_table(
     plan: Plan | None = None,
 ) -> Source:
     """Scan a table with its labels, as for `plan` if there is one, and print notes about it."""
-    from labeldp.data.source import scan
+    from labeldp.data.source import as_source
     from labeldp.features.formula import Formula
 
     if plan is not None:
@@ -344,11 +344,7 @@ def scan_table(
     else:
         if "label" not in keywords and formula is not None:
             keywords["label"] = Formula(formula).label
-        if keywords.get("label") is None:
-            raise InputError("the label column is missing; name it with --label")
-        if "label_range" not in keywords:
-            raise InputError("the range of the labels is missing; give --label-range LO HI")
-        source = scan(open_data(data, engine), **keywords)
+        source = as_source(open_data(data, engine), **keywords)
     for text in source.notes:
         note(text)
     return source

@@ -411,7 +411,7 @@ def as_source(data: Any, **keywords: Any) -> Source:
     """Return `data` if it is a source already, else what `scan` makes of it."""
     if not isinstance(data, Source):
         if keywords.get("label") is None:  # else it would be taken for a public feature
-            raise InputError("a table needs its private column named here; give `label`")
+            raise InputError("the label column of the table is missing; name it with `label`")
         return scan(data, **keywords)
     for name, value in keywords.items():
         if value is not None:
