@@ -47,7 +47,7 @@ def open_text(content: Path | pa.Buffer, encoding: str) -> Any:
     """Open a file, unpacked, or what stands for it, as UTF-8.
 
     Bytes that are no text of another encoding become U+FFFD: if they are in a label, nothing may be
-    said before the last row. Whoever reads features looks for that sign in them.
+    said before the last row.
     """
     file = pa.input_stream(content)
     if codecs.lookup(encoding).name == "utf-8":

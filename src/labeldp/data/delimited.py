@@ -23,7 +23,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from labeldp.data.csv_stream import LONGEST_ROW, LabelSafeRows, open_text, read_header
@@ -173,7 +172,6 @@ class DelimitedReader(TableReader):
             invalid_row_handler=(lambda _: "skip") if self.all_text else None,
         )
         label = names.index(self.label) if self.label in names else None
-        may_be_wrong = codecs.lookup(self.encoding).name != "utf-8" and not self.all_text
         for path in self.paths:
             rows = LabelSafeRows(
                 path,
@@ -190,15 +188,9 @@ class DelimitedReader(TableReader):
                 for block in rows:
                     table = arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert)
                     for batch in table.to_batches():
-                        for place, name in enumerate(columns):
-                            column = batch.column(place)
-                            if name in doubtful:
-                                batch = batch.set_column(place, name, _texts_of(column))
-                            elif may_be_wrong and types[name] == pa.string():
-                                # What `open_text` makes of bytes that are no text.
-                                wrong = pc.match_substring(column, "\ufffd").true_count
-                                if wrong:
-                                    raise _EncodingError(path, self.encoding)
+                        for name in doubtful:
+                            place = columns.index(name)
+                            batch = batch.set_column(place, name, _texts_of(batch.column(place)))
                         yield batch
             self.lines_below[path] = rows.lines_below
 

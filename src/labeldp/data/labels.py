@@ -49,7 +49,6 @@ _FAULTS = {
 """What may be wrong with labels, the gravest first; a refusal names the first that applies."""
 _UNIT = "unit:"
 """Flags that labels have this unit, or none: different ones are refused."""
-_MOST_UNITS = 8
 _MISSING = (
     r"^[-–—?. ]*$|(?i)^(?:none|missing|unknown|n\.a\.?|<na>|nat|tbd|no data|"
     r"not (?:available|known|recorded))$"
@@ -168,7 +167,7 @@ class LabelParser:
         values, units = parse_numbers(column, self.decimal)
         unreadable = pc.and_(column.is_valid(), values.is_null())
         found = units.drop_null().unique()
-        if unreadable.true_count or len(found) > _MOST_UNITS:
+        if unreadable.true_count or len(found) > 1:
             return floats_of(values), frozenset(["text"])
         return floats_of(values), frozenset(_UNIT + unit for unit in found.to_pylist())
 
