@@ -181,7 +181,7 @@ def utility_refusal(plan: MechanismPlan, choices: Choices, source: Source, engin
             if kept >= ENOUGH_KEPT:
                 break
     remedy = remedy or f"no ε up to {_BUDGETS[-1]:g} mends that"
-    column = design.leverage.costliest.column  # a row has its largest leverage by this one
+    column = design.leverage.column  # a row has its largest leverage by this one
     return (
         f"{plan.utility_message}; {remedy}; fewer columns (`drop`), of which {column!r} may cost "
         "most; or give `force=True` to go on regardless"

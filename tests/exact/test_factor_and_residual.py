@@ -242,7 +242,7 @@ def test_leverage_is_an_upper_bound_of_the_dense_one_and_names_the_rows(
     assert hat.sum() == pytest.approx(factor.rank)
     assert leverage.maximum >= hat.max() * (1 - 1e-12)
     assert leverage.maximum == pytest.approx(hat.max(), rel=1e-8)
-    assert leverage.costliest.row == int(np.argmax(hat))
+    assert leverage.row == int(np.argmax(hat))
     single = ENGINE.run_pass("leverages", source(700), LeverageScan(features, factor))
     assert leverage.maximum == single.maximum  # the same bytes for any batching
 
@@ -256,7 +256,7 @@ def test_the_costliest_row_is_blamed_on_the_right_column() -> None:
     factor = verified_cholesky(
         ENGINE.run_pass("feature sums", data, GramAccumulator(features)), features
     )
-    worst = ENGINE.run_pass("leverages", data, LeverageScan(features, factor)).costliest
+    worst = ENGINE.run_pass("leverages", data, LeverageScan(features, factor))
     assert (worst.row, worst.column) == (123, "loud")
 
 

@@ -176,7 +176,6 @@ def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
         LabelCrossProducts(found.features, found.labels),
     )
     assert gram.digest() == found.feature_sums
-    costliest = found.leverage.costliest
     return {
         "features": said_as_recorded(found.features.to_json()),
         "names": list(found.features.names),
@@ -187,7 +186,7 @@ def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
         "rank": found.factor.rank,
         "kept": list(found.factor.kept),
         "max_leverage": found.leverage.maximum,
-        "costliest": [[costliest.row, costliest.leverage, costliest.column]],
+        "costliest": [found.leverage.row, found.leverage.column],
         "facts": asdict(found.facts),
         "notes": said_as_recorded(found.notes),
     }

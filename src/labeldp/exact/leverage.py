@@ -26,27 +26,14 @@ from labeldp.passes.accumulator import PassRequirements, RowNumber
 
 
 @dataclass(frozen=True)
-class CostlyRow:
-    """A row whose label is hard to hide, and the column that makes it so."""
-
-    row: int | None
-    """None where rows have no numbers, as on a cluster."""
-    leverage: float
-    column: str
-    """The raw column with the largest share of the leverage."""
-
-    @property
-    def where(self) -> str:
-        """The row, in words."""
-        return "a row" if self.row is None else f"row {self.row:,}"
-
-
-@dataclass(frozen=True)
 class Leverage:
-    """Upper bound of every row's leverage, and the row that costs most privacy."""
+    """Upper bound of every row's leverage, and the row whose label is hardest to hide."""
 
     maximum: float
-    costliest: CostlyRow
+    row: int | None
+    """The row of largest leverage; None where rows have no numbers, as on a cluster."""
+    column: str
+    """The design column with the largest share of that row's leverage."""
 
 
 _Candidate = tuple[float, tuple[float, ...], int]
@@ -128,8 +115,8 @@ class LeverageScan:
         largest = -negative + self._form.rounding_error(self._reach, generous=True)
         # The factor's error widens the bound; 4 roundings of the operations here.
         maximum = largest / (1 - self._error_bound) * (1 + 4 * ROUNDOFF)
-        costliest = CostlyRow(row(number), -negative, self._main_column(content))
-        return Leverage(min(1.0, float(maximum)), costliest)  # h ≤ 1 for every row of a projection
+        # h ≤ 1 for every row of a projection
+        return Leverage(min(1.0, float(maximum)), row(number), self._main_column(content))
 
     def _main_column(self, content: tuple[float, ...]) -> str:
         """Return the design column with the largest share x_k·(Mx)_k, the constant aside."""

@@ -32,7 +32,7 @@ from labeldp.features.columns import DesignColumn
 from labeldp.kernels import Codes
 
 LevelCounts = Counter[str | None]
-Form = Callable[[str], str | None]
+Form = Callable[[str], str]
 Missing = Literal["own", "other", "none"]
 
 OTHER = "(other)"
@@ -43,8 +43,6 @@ _FEWEST_ON_A_SCALE = 4  # fewer whole numbers are names rather than a scale with
 _WORD = 4  # letters from which capitals make no other word: AA, Aa and aa may be three things
 _ACCENTS = re.compile("[\u0300-\u036f]")
 """Those of Latin, Greek and Cyrillic letters, once they stand alone."""
-_YES_NO = dict.fromkeys(("yes", "y", "true", "t", "1", "on"), "yes")
-_YES_NO |= dict.fromkeys(("no", "n", "false", "f", "0", "off"), "no")
 
 
 def codes_of(array: pa.Array) -> tuple[pa.Array, Codes]:
@@ -120,26 +118,23 @@ def _folded(text: str) -> str:
 
 
 def _grouped(levels: Iterable[str | None], form: Form) -> dict[str, list[str]]:
-    """Return the levels by their form; missing, and those that have none, are left out."""
+    """Return the levels by their form; missing is left out."""
     groups: dict[str, list[str]] = {}
     for level in levels:
-        if level is not None and (shape := form(level)) is not None:
-            groups.setdefault(shape, []).append(level)
+        if level is not None:
+            groups.setdefault(form(level), []).append(level)
     return groups
 
 
 @lru_cache(maxsize=64)
 def _spellings(levels: tuple[str, ...]) -> list[tuple[Form, dict[str, list[str]]]]:
     """Return the ways in which texts may be spellings of a level, and the levels by their form."""
-    forms: list[Form] = [_spaced, _folded, lambda text: _YES_NO.get(_folded(text))]
-    groups = [(form, _grouped(levels, form)) for form in forms]
-    # Other words for yes and no are spellings only where the levels are one word for each.
-    return groups if len(levels) == len(groups[-1][1]) == 2 else groups[:-1]
+    return [(form, _grouped(levels, form)) for form in (_spaced, _folded)]
 
 
 def _spelling_of(text: str, levels: tuple[str, ...]) -> str | None:
     """Return the level of which a text is another spelling, if it is one of a single level."""
-    groups = (groups.get(form(text) or "", []) for form, groups in _spellings(levels))
+    groups = (groups.get(form(text), []) for form, groups in _spellings(levels))
     return next((group[0] for group in groups if len(group) == 1), None)
 
 

@@ -111,12 +111,11 @@ def summarize_design(source: Source, *, engine: Engine, encoding: Encoding) -> D
         inflation=inflation_for(factor.error_bound) + 2 * factor.error_bound,
     )
     if leverage.maximum > 4 / math.sqrt(gram.rows):  # a level with √rows rows has 1/√rows
-        costly = leverage.costliest
+        where = "a row" if leverage.row is None else f"row {leverage.row:,}"
         notes.insert(
             0,
-            f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
-            f"{costly.column!r}, which costs utility; a larger `winsor` or `min_count`, or `log`, "
-            f"lowers it",
+            f"{where} has a leverage of {leverage.maximum:.2g} because of {leverage.column!r}, "
+            f"which costs utility; a larger `winsor` or `min_count`, or `log`, lowers it",
         )
     notes += features.notes  # on encoding: the last that people need
     return DesignSummary(
