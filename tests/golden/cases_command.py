@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tests.console import labeldp
 from tests.golden import tables
-from tests.golden.inside import as_recorded, offers_as_recorded, recorded_mechanisms
+from tests.golden.inside import as_recorded, offer_as_recorded, recorded_mechanisms
 
 ROWS = ("--label-range", 0, 51, "--rows")
 BUDGETS = ((0.01, 1e-3), (1, 1e-6), (50, 1e-12))
@@ -53,7 +53,7 @@ def account(question: str) -> Any:
 
 
 def compared() -> Any:
-    """Every mechanism's offer for a file, and the plan of the best."""
+    """Every mechanism's plan for a file, in the order of their errors, and the one of `auto`."""
     with tempfile.TemporaryDirectory() as folder, recorded_mechanisms():
         file = Path(folder) / "table.parquet"
         pq.write_table(tables.table("five thousand"), file)
@@ -63,7 +63,6 @@ def compared() -> Any:
             "--label-range",
             0,
             10,
-            "--compare",
             "--anyway",
             "--max-megabytes",
             128,
@@ -72,8 +71,12 @@ def compared() -> Any:
             "--json",
         )
         document = labeldp("plan", file, *options).json
-    offers = document.pop("comparison")
-    return as_recorded(document) | {"comparison": offers_as_recorded(offers)}
+        offers = [
+            labeldp("plan", file, *options, "--mechanism", name).json
+            for name in (FLAG, SAMPLED, NOISY)  # in this order bags were drawn when recorded
+        ]
+    offers.sort(key=lambda offer: float(offer["forecast"]["mean_mse"]))
+    return as_recorded(document) | {"comparison": [*map(offer_as_recorded, offers)]}
 
 
 CASES = {

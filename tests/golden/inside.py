@@ -148,11 +148,11 @@ def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
     return seal(said_as_recorded(kept | {"forecast": forecast, "format": "labeldp-plan/1"}))
 
 
-def offers_as_recorded(offers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The mechanisms' offers, without the names that they have had since."""
-    return [
-        {name: value for name, value in offer.items() if name != "added_ms"} for offer in offers
-    ]
+def offer_as_recorded(plan: dict[str, Any]) -> dict[str, Any]:
+    """What was recorded of a mechanism's plan beside those of others."""
+    forecast, names = plan["forecast"], ("mechanism", "bags", "bag_size")
+    said = {name: plan[name] for name in names} | {"reason": None}
+    return said | {"mean_mse": forecast["mean_mse"], "excess": forecast["excess_mean"]}
 
 
 def release(made: Plan, source: Source, seed: int) -> Release:
