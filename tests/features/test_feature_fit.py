@@ -214,12 +214,6 @@ def test_identifiers_are_refused():
     assert len(levels.counts) < 50, "counting stopped"
 
 
-def test_outliers_that_take_the_resolution_are_reported(monkeypatch):
-    monkeypatch.setattr("labeldp.features.columns.LARGEST_CODE", 2**6)
-    (note,) = fit({"x": np.concatenate([np.linspace(0, 1, 999), [1e6]])}, winsor=0).notes
-    assert note.startswith("x: the range is 1e+06 but the spread only")
-
-
 def test_names_and_kept_columns():
     features = fit({"a": ["b=c", "x"], "a=b": ["c", "y"], "intercept": [1.0, 2.0]})
     assert len(set(features.all_names)) == features.width

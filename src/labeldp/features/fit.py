@@ -50,7 +50,6 @@ _DEEPEST = 1 << 14
 """So many numbers beyond an end are looked for at most where no share is asked for: of more than
 16 million rows it is less than DEFAULT_SHARE of them, and tails take bounded memory however many
 rows there are (on a cluster each of 512 tasks sends them)."""
-_CLIPPED_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -217,25 +216,16 @@ def _fit_numbers(
         if moved:
             what = f"{name} at {low:.7g} and {high:.7g} ({moved} rows)"
             clipped.append(((high - low) / (each.high - each.low), what))
-    if clipped:  # those are named whose range shrank most
-        shown = [what for _, what in sorted(clipped)]
-        if len(shown) > _CLIPPED_SHOWN:
-            shown[_CLIPPED_SHOWN:] = [f"{len(shown) - _CLIPPED_SHOWN} more columns"]
-        ends = ", ".join(shown)
-        notes.append(f"winsorised at public quantiles: {ends}; `winsor=0` to change that")
+    if clipped:
+        _, most = min(clipped)  # of the column whose range shrank most
+        others = f", {len(clipped) - 1} more columns" if len(clipped) > 1 else ""
+        notes.append(f"winsorised at public quantiles: {most}{others}; `winsor=0` to change that")
     columns = []
     for codes in run_pass("numeric grids", source, ColumnStatistics(sums=sums)).sums.values():
         column = codes.column
         mean = round(column.centre + Fraction(codes.total, codes.rows))  # half to even
         centre = mean if options.intercept else 0
         spread = codes.spread(centre)
-        if 0 < spread < 16:  # fewer than four bits of resolution
-            low, high = column.entering_range
-            notes.append(
-                f"{column.name}: the range is {high - low:.3g} but the spread only "
-                f"{spread * column.step:.3g}, so outliers take the resolution; clip the column or "
-                f"use its log"
-            )
         scale = 1.0 / spread if options.standardise and spread > 0 else column.step
         columns.append(replace(column, centre=centre, fill=mean - centre, scale=scale))
     return columns
