@@ -86,7 +86,7 @@ def test_an_unknown_option_of_plan_has_a_suggestion() -> None:
 
 @pytest.mark.parametrize("bags", [40, np.int64(40), np.uint8(40), 40.0])
 def test_numbers_of_numpy_reach_the_release(bags: Any) -> None:
-    made = planned(mechanism="wtd-flag", accountant="paper", floor="added", bags=bags)
+    made = planned(mechanism="wtd-flag", accountant="exact-worst-case", floor="added", bags=bags)
     assert made.release(TABLE, label="label").bags == 40
 
 

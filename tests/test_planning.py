@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import ACCOUNTANTS, DatasetBounds, InputError, Plan, PlanError, scan
+from labeldp import InputError, Plan, PlanError, scan
 from labeldp.accounting.calibrate import calibrate
 from labeldp.data.source import Source
 from labeldp.sampling.streams import Randomness
@@ -125,18 +125,3 @@ def test_randomness_does_not_survive_a_fork() -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     randomness.spend()
-
-
-def test_the_papers_group_table_allows_for_the_tables_in_between() -> None:
-    facts = DatasetBounds(rows=10**9, label_range=(0, 51))
-    floor = 64.22 * 10**9
-
-    def delta(bags: int, square: float, epsilon: float, group: int = 1) -> float:
-        law = ACCOUNTANTS["paper"](facts, bags, square, None)
-        return law.group(group).delta(epsilon).upper
-
-    single, pair = delta(100, floor, 1.0), delta(100, floor, 2.0, 2)
-    lowered = (floor**0.5 - 51) ** 2
-    assert pair == pytest.approx(delta(100, lowered, 1.0) * (1 + np.e), rel=1e-9)
-    assert pair > single * (1 + np.e)
-    assert delta(1, 51.0**2 / 2, 2.0, 2) == 1.0

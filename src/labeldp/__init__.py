@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labeldp.accounting.sketch import (
-        ACCOUNTANTS as ACCOUNTANTS,
         DatasetBounds as DatasetBounds,
-        FloorMode as FloorMode,
+        SketchProfile as SketchProfile,
     )
     from labeldp.data.source import Source as Source, scan as scan
     from labeldp.errors import (
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from labeldp.verification import Verification as Verification, verify as verify
 
 _NAMES = {
-    "accounting.sketch": ["ACCOUNTANTS", "DatasetBounds", "FloorMode"],
+    "accounting.sketch": ["DatasetBounds", "SketchProfile"],
     "data.source": ["Source", "scan"],
     "errors": [
         "DataError",

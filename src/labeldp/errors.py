@@ -5,7 +5,6 @@
     │   ├── DataError       a file, a column or a row is not as described
     │   │   └── UnknownColumnError
     │   ├── PlanError       the budget and the data allow no such release
-    │   │   └── SpentError  a measurement refused the release; its budget is spent
     │   ├── ReleaseError    a release directory is missing, incomplete or in the way
     │   └── LedgerError     the ledger is lost, altered, or has no budget left
     └── MissingExtraError   an optional package is needed; the message is the remedy
@@ -56,10 +55,6 @@ class UnknownColumnError(DataError):
 
 class PlanError(InputError):
     """The budget and the public facts allow no such release."""
-
-
-class SpentError(PlanError):
-    """A run was refused by what it measured; another attempt measures, and pays, again."""
 
 
 class ReleaseError(InputError):

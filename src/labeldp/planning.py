@@ -24,7 +24,6 @@ from labeldp.errors import (
     InputError,
     LabelDPError,
     PlanError,
-    SpentError,
     describe_value,
     to_bool,
     to_float,
@@ -340,8 +339,7 @@ def mark_plan_released(plan_file: Path | None, out: Path | None, *, again: bool)
 
     Every release costs its budget again, and without a ledger nothing else would remember it. The
     note is there before labels are read, so that a run that was killed leaves it. A run that is
-    refused or stopped has published nothing and takes its note back, unless it was refused by a
-    measurement: tried until one is lucky, that would say nothing any more.
+    refused or stopped has published nothing and takes its note back.
     """
     if plan_file is None:
         yield
@@ -362,8 +360,6 @@ def mark_plan_released(plan_file: Path | None, out: Path | None, *, again: bool)
         ) from None
     try:
         yield
-    except SpentError:
-        raise
     except (LabelDPError, KeyboardInterrupt, MemoryError):
         if not was_released and (out is None or not out.exists()):
             marker.unlink(missing_ok=True)
@@ -429,7 +425,7 @@ def plan(
     mechanism
         by name; "auto" is the one that adds least error to predictions.
     accountant
-        "exact", "exact-worst-case" (features unknown) or "paper".
+        "exact" or "exact-worst-case" (features unknown).
     force
         go on where a plan cannot beat the mean of the labels, which is refused otherwise.
     engine
@@ -453,8 +449,8 @@ def plan(
     bags, max_megabytes
         number of aggregates; largest size of the released file.
     floor, residual_ms
-        residual floor of wtd-flag and sampled-wtd-flag: "measured+added", "measured", "added" or
-        "declared", with the residual mean square that you promise.
+        residual floor of wtd-flag and sampled-wtd-flag: "measured+added", "added" or "declared",
+        with the residual mean square that you promise.
     residual_share, noise, shape_ridge
         of shaped-flag: share of the budget for the residual; "gaussian", "radial" or "auto"; ridge
         of the fits that the noise is shaped for.

@@ -20,8 +20,8 @@ from labeldp.accounting.privacy_profile import (
     Bounds,
     GroupPrivacy,
     LossFactors,
-    NonPrivate,
     SearchMethod,
+    StatedProfile,
     SubsampledProfile,
     affordable_delta,
     best_true_positive_rate,
@@ -36,7 +36,7 @@ from labeldp.accounting.sketch import (
     added_variance,
     default_measurement,
 )
-from labeldp.accounting.theorem1 import Theorem1
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError
 from tests.oracles.pure import PureProfile
 
@@ -245,7 +245,7 @@ def test_steps_share_epsilon_and_multiply():
     assert law.delta(0.6).estimate == law.delta(0.6).upper
     assert law.group(2) == GroupPrivacy(GaussianProfile(0.1), 6)
     assert GroupPrivacy(LaplaceProfile(0.7), 3).pure_epsilon() == math.nextafter(3 * 0.7, 3.0)
-    assert GroupPrivacy(NonPrivate(), 2).delta(1.0) is NO_GUARANTEE
+    assert GroupPrivacy(StatedProfile(math.inf, 0.5), 2).delta(1.0) is NO_GUARANTEE
     assert GroupPrivacy(GaussianProfile(0.1)).size == 1
     with pytest.raises(InputError, match="size"):
         GroupPrivacy(GaussianProfile(0.1), 0)
@@ -261,19 +261,9 @@ def test_steps_share_epsilon_and_multiply():
 def test_steps_are_certified_where_the_group_is():
     bounds = {True: Bounds(0.0, 0.01, 0.02), False: Bounds(0.0, 0.01, 0.01)}
     law = SimpleNamespace(delta=lambda _epsilon, certified: bounds[certified])
-    law.step = lambda _size: law
     for certified, single in bounds.items():
         found = GroupPrivacy(law, 2).delta(1.0, certified=certified)
         assert found.upper == group_delta(0.5, single.upper, 2)
-
-
-def test_steps_wear_off_a_promise():
-    """Two steps through tables whose residual norm may be Δ smaller, and none through nothing."""
-    law = Theorem1(10**6, (0.0, 1.0), 0.5)
-    worn = law.step(2).delta(0.5).upper
-    assert GroupPrivacy(law, 2).delta(1.0).upper == group_delta(0.5, worn, 2)
-    assert GroupPrivacy(Theorem1(4, (0.0, 1.0), 0.25), 3).delta(1.0) is NO_GUARANTEE
-    assert GroupPrivacy(PureProfile(0.5), 2).pure_epsilon() >= 1.0
 
 
 def test_the_best_attack_is_bounded_from_both_sides():
@@ -338,8 +328,8 @@ def test_a_draw_multiplies_by_its_chance_and_a_group_by_its_size():
         assert answer == given.times(0.3)
     assert law.group(2) == SubsampledProfile(GaussianProfile(1.0), 0.6)
     assert law.group(4) == SubsampledProfile(GaussianProfile(2.0), 1.0)
-    theorem = SubsampledProfile(Theorem1(10**6, (0.0, 1.0), 0.5), 0.3)
-    assert theorem.group(2) == GroupPrivacy(theorem, 2)
+    weights = SubsampledProfile(RandomWeightsProfile(500, (-1.0, 1.0), 0.5), 0.3)
+    assert weights.group(2) == GroupPrivacy(weights, 2)
     for chance in (0.0, -0.1, 1.0 + 2.0**-52, math.nan):
         with pytest.raises(InputError) as refused:
             SubsampledProfile(GaussianProfile(0.5), chance)

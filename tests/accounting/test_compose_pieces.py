@@ -15,17 +15,22 @@ from labeldp.accounting import contour, gaussian, neighbors
 from labeldp.accounting.compose import ComposedProfile, compose, gaussian_mu
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.neighbors import NeighborFamily
-from labeldp.accounting.privacy_profile import Bounds, GroupPrivacy, LossFactors, SubsampledProfile
+from labeldp.accounting.privacy_profile import (
+    Bounds,
+    GroupPrivacy,
+    LossFactors,
+    StatedProfile,
+    SubsampledProfile,
+)
 from labeldp.accounting.radial import LaplaceProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import InputError
 from tests.oracles.pure import PureProfile
 
 inner = importlib.import_module("labeldp.accounting.compose")
 
 SOME = DatasetBounds(100, (0.0, 1.0), 4, 0.1)
-THEOREM = Theorem1(10**7, (0.0, 1.0), 0.5, 3)
+STATED = StatedProfile(0.5, 1e-7)
 
 
 def test_gaussians_become_one_that_is_rounded_up():
@@ -40,7 +45,7 @@ def test_gaussians_become_one_that_is_rounded_up():
     for other in (
         PureProfile(0.1),
         SketchProfile(SOME, 3, 50.0),
-        THEOREM,
+        STATED,
     ):
         assert gaussian_mu(other) is None
     with pytest.raises(InputError) as refused:

@@ -1,4 +1,4 @@
-"""labeldp account: what the paper and the exact law allow, from public quantities alone."""
+"""labeldp account: what the exact law allows, from public quantities alone."""
 
 from __future__ import annotations
 
@@ -23,24 +23,19 @@ def account(*arguments: Any) -> dict[str, Any]:
 def test_census() -> None:
     answer = account(*CENSUS, "--epsilon", 1)
     assert answer["mechanism"] == "wtd-flag"
-    assert answer["accountants"] == {
-        "paper": {"max_bags": 247},
-        "exact-worst-case": {"max_bags": 61364},
-    }
+    assert answer["accountants"] == {"exact-worst-case": {"max_bags": 61364}}
 
 
 def test_census_with_features_has_the_exact_answer_too() -> None:
     answers = account(*CENSUS, "--max-leverage", 0.0012, "--features", 396)["accountants"]
-    assert list(answers) == ["paper", "exact-worst-case", "exact"]
+    assert list(answers) == ["exact-worst-case", "exact"]
     facts = DatasetBounds(131903910, (0.0, 51.0), 396, 0.0012)
     most = calibrate(SketchProfile(facts, floor=131903910 * 64.22), "bags", 1.0, 1e-8)
     assert answers["exact"]["max_bags"] == most > answers["exact-worst-case"]["max_bags"]
 
 
-def test_conditions_that_fail_give_no_bags_and_a_reason() -> None:
+def test_a_floor_that_carries_no_bag_has_a_reason() -> None:
     answers = account(*CRITEO, "--epsilon", 1)["accountants"]
-    assert answers["paper"]["max_bags"] == 0
-    assert "rows" in answers["paper"]["reason"]
     assert answers["exact-worst-case"] == {"max_bags": 140}
     few = account("--rows", 100, "--label-range", 0, 10, "--residual-ms", 1)["accountants"]
     assert all(answer["max_bags"] == 0 and answer["reason"] for answer in few.values())
@@ -48,23 +43,18 @@ def test_conditions_that_fail_give_no_bags_and_a_reason() -> None:
 
 def test_bags_are_priced_at_that_delta_and_at_that_epsilon() -> None:
     answers = account(*CENSUS, "--epsilon", 1, "--bags", 61364)["accountants"]
-    exact, paper = answers["exact-worst-case"], answers["paper"]
+    exact = answers["exact-worst-case"]
     assert exact["epsilon"] <= 1 < exact["epsilon"] * 1.001
     assert exact["delta"] <= 1e-8 < exact["delta"] * 1.01
-    assert paper["epsilon"] > 10
-    assert 0 < paper["delta"] <= 1
     beyond = account(*CENSUS, "--epsilon", 1, "--bags", 61365)["accountants"]
     assert beyond["exact-worst-case"]["delta"] > 1e-8
-    most = account(*CENSUS, "--epsilon", 1, "--bags", 247)["accountants"]["paper"]
-    assert most["epsilon"] <= 1
-    assert most["delta"] <= 1e-8
 
 
 def test_bags_without_any_epsilon_have_a_reason() -> None:
     few = ("--rows", 10, "--label-range", 0, 100, "--residual-ms", 1e-6, "--bags", 5)
-    answers = account(*few)["accountants"]
-    assert answers["paper"]["epsilon"] is None
-    assert all(answer["reason"] for answer in answers.values() if answer["epsilon"] is None)
+    answer = account(*few)["accountants"]["exact-worst-case"]
+    assert answer["epsilon"] is None
+    assert answer["reason"].startswith("no ε is enough for 5 aggregates")
 
 
 def test_the_answer_depends_on_the_width_of_the_range_alone() -> None:
@@ -87,4 +77,4 @@ def test_numbers_may_be_negative_and_options_have_equals_signs() -> None:
 def test_people_see_a_table(bags: tuple[Any, ...]) -> None:
     result = labeldp("account", "wtd-flag", *CRITEO, *bags)
     assert (result.code, result.err) == (0, "")
-    assert all(name in result.out for name in ("paper", "exact-worst-case", "ε = 1", "δ = 1e-05"))
+    assert all(name in result.out for name in ("exact-worst-case", "ε = 1", "δ = 1e-05"))

@@ -38,12 +38,18 @@ def test_plan(data: Path, tmp_path: Path) -> None:
 def test_plan_for_people(data: Path) -> None:
     result = labeldp("plan", "--anyway", data, *LABEL, *QUICK)
     assert (result.code, result.remarks) == (0, "")
-    for text in ("no label was read", "Forecast", "Privacy curve", "ε = 1, δ = 1e-06", "paper"):
+    for text in (
+        "no label was read",
+        "Forecast",
+        "Privacy curve",
+        "ε = 1, δ = 1e-06",
+        "exact-worst-case",
+    ):
         assert text in result.out
 
 
 def test_a_plan_whose_mean_error_is_infinite_is_still_json(data: Path, tmp_path: Path) -> None:
-    few = ("--accountant", "paper", "--floor", "added", "--bags", 5)
+    few = ("--accountant", "exact-worst-case", "--floor", "added", "--bags", 5)
     result = labeldp(
         "plan", "--anyway", data, *LABEL, *few, "--json", "--out", tmp_path / "plan.json"
     )
@@ -65,7 +71,7 @@ def test_a_plan_whose_mean_error_is_infinite_is_still_json(data: Path, tmp_path:
 
 def test_the_default_number_of_bags(data: Path, tmp_path: Path) -> None:
     """Without --bags: a number that pays, capped by the size of the file."""
-    small = ("--accountant", "paper", "--floor", "added", "--max-megabytes", 0.01)
+    small = ("--accountant", "exact-worst-case", "--floor", "added", "--max-megabytes", 0.01)
     result = labeldp("release", "--anyway", data, *LABEL, *small, "--out", tmp_path / "r", "--json")
     assert result.code == 0
     bags, rank = (result.json["certificate"][name] for name in ("bags", "rank"))
@@ -94,7 +100,7 @@ def test_release_and_verify(data: Path, tmp_path: Path) -> None:
 def test_release_and_verify_for_people(data: Path, tmp_path: Path) -> None:
     result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "r")
     assert (result.code, result.remarks) == (0, "")
-    for text in ("ε = 1, δ = 1e-06", "paper", "best attack", "labeldp verify"):
+    for text in ("ε = 1, δ = 1e-06", "exact-worst-case", "best attack", "labeldp verify"):
         assert text in result.out
     checked = labeldp("verify", tmp_path / "r")
     assert checked.code == 0
@@ -126,27 +132,6 @@ def test_every_accountant_and_floor_verifies(
     assert result.code == 0, result.err
     assert result.json["certificate"]["floor"]["mode"] == mode
     assert labeldp("verify", tmp_path / "r", "--json").json["problems"] == []
-
-
-def test_a_measured_floor_that_is_enough_needs_no_noise(tmp_path: Path) -> None:
-    pq.write_table(table(6000, noise=3.0), tmp_path / "noisy.parquet")
-    budget = ("--epsilon", 50, "--delta", 0.1, "--bags", 12, "--floor", "measured")
-    budget += ("--accountant", "exact-worst-case")
-    result = labeldp(
-        "release",
-        "--anyway",
-        tmp_path / "noisy.parquet",
-        *LABEL,
-        *budget,
-        "--out",
-        tmp_path / "r",
-        "--json",
-    )
-    assert result.code == 0, result.err
-    floor = result.json["certificate"]["floor"]
-    assert floor["added_variance"] == 0
-    assert floor["lower_bound"] ** 2 >= floor["needed"]
-    assert labeldp("verify", tmp_path / "r").code == 0
 
 
 def test_fit_and_predict(published: Path, data: Path, tmp_path: Path) -> None:

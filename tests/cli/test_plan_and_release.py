@@ -70,7 +70,12 @@ def test_shares_and_logarithms_stand_on_the_command_line(write: Write, tmp_path:
     assert columns["b"]["high"] == np.sort(wild[1])[-7]
     assert [columns["b"].get("log"), columns["b"].get("winsorised")] == [True, True]
     choices = {"winsor": 0.02, "log": ["a", "b"]}
-    asked = {"mechanism": "wtd-flag", "accountant": "paper", "floor": "added", "bags": 40}
+    asked = {
+        "mechanism": "wtd-flag",
+        "accountant": "exact-worst-case",
+        "floor": "added",
+        "bags": 40,
+    }
     rows = scan(data, label="label", label_range=RANGE)
     made = plan(rows, epsilon=1.0, delta=1e-6, **asked, **choices)
     assert made.to_json() == json.loads(plans[0].read_text())
@@ -176,7 +181,9 @@ def test_release_refuses_labels_of_another_range_than_the_plans(data: Path, tmp_
 
 
 def test_python_release_refuses_labels_of_another_range_than_the_plans() -> None:
-    made = plan(source(), epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=20)
+    made = plan(
+        source(), epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=20
+    )
     wide = scan(table(), label="label", label_range=(0, 1000))
     with pytest.raises(PlanError):
         made.release(wide)
@@ -245,7 +252,7 @@ def test_a_sealed_plan_that_does_not_keep_its_budget_gets_no_certificate(
 
 def test_a_release_end_to_end_in_python(tmp_path: Path) -> None:
     rows = scan(table(), label="label", label_range=RANGE)
-    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=40)
+    made = plan(rows, epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=40)
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
     release = made.release(rows)
     release.save(tmp_path / "r")

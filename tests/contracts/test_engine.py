@@ -145,7 +145,12 @@ def test_leverages_are_the_same_to_the_last_bit(either: Home) -> None:
 
 def test_a_release_is_the_same_bytes(home: Home) -> None:
     """Same plan, and with the randomness of an experiment the same numbers and certificate."""
-    options: dict[str, Any] = {"epsilon": 2, "delta": 1e-3, "accountant": "paper", "bags": 30}
+    options: dict[str, Any] = {
+        "epsilon": 2,
+        "delta": 1e-3,
+        "accountant": "exact-worst-case",
+        "bags": 30,
+    }
     expected = plan(SOURCE, floor="added", **options)
     source = home.scan(MIXED)
     made = plan(source, floor="added", engine=home.engine, **options)
@@ -196,7 +201,7 @@ def test_ties_between_columns_do_not_depend_on_where_rows_lie(either: Home) -> N
     rare = ["x", "y", *["common"] * 398]
     data = table(400).append_column("rare", pa.array(rare)).select(["rare", "town", "label"])
     options: dict[str, Any] = {
-        "epsilon": 2, "delta": 1e-3, "accountant": "paper", "floor": "added", "bags": 10,
+        "epsilon": 2, "delta": 1e-3, "accountant": "exact-worst-case", "floor": "added", "bags": 10,
         "min_count": 1,
     }  # fmt: skip
     expected = plan(scan(data, label="label", label_range=RANGE), **options)
@@ -292,7 +297,9 @@ def test_a_release_verifies_and_its_features_are_rechecked(either: Home, tmp_pat
     """Without naming an engine: a source knows who can read it."""
     data = either.hold(MIXED)
     source = scan(data, label="label", label_range=RANGE)
-    made = plan(source, epsilon=2, delta=1e-3, accountant="paper", floor="added", bags=30)
+    made = plan(
+        source, epsilon=2, delta=1e-3, accountant="exact-worst-case", floor="added", bags=30
+    )
     made.release(source).save(tmp_path / "r")
     assert verify(tmp_path / "r").valid
     assert verify(tmp_path / "r", data).valid

@@ -14,8 +14,8 @@ from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import (
     GroupPrivacy,
-    NonPrivate,
     PrivacyProfile,
+    StatedProfile,
     SubsampledProfile,
     inclusion_probability,
 )
@@ -24,7 +24,6 @@ from labeldp.accounting.sketch import (
     DatasetBounds,
     SketchProfile,
 )
-from labeldp.accounting.theorem1 import Theorem1
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError
 from tests.oracles import gaussian_law, groups
@@ -49,13 +48,12 @@ LAWS: dict[str, PrivacyProfile] = {
     "random weights": WEIGHTS,
     "random weights over the draw": SubsampledProfile(WEIGHTS, 0.05),
     "gaussian over the draw": SubsampledProfile(GaussianProfile(0.4), 0.3),
-    "theorem 1": Theorem1(131_903_910, (0.0, 51.0), 64.22, 50),
     "steps": GroupPrivacy(WEIGHTS, 2),
     "sketch and gaussian": compose([SKETCH, GaussianProfile(0.2)]),
     "unlike sketches": compose([SKETCH, SketchProfile(TABLE, 2000, 20_000.0)]),
     "sketch and pure": compose([SKETCH, PureProfile(0.2)]),
     "laplace and gaussian": compose([LaplaceProfile(0.3), GaussianProfile(0.2)]),
-    "theorem and sketch": compose([Theorem1(131_903_910, (0.0, 51.0), 64.22, 50), SKETCH]),
+    "stated and sketch": compose([StatedProfile(0.5, 1e-7), SKETCH]),
 }
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0)
 laws = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
@@ -146,8 +144,6 @@ LIMITS = [
     (BAG, "floor", -1e-7),
     (WEIGHTS, "noise_std", -1e-6),
     (GaussianProfile(1.0), "mu", 1e-8),
-    (Theorem1(10**9, (0.0, 51.0), 64.22), "bags", 1),
-    (Theorem1(10**9, (0.0, 51.0), 64.22, 5), "floor", -1e-6),
 ]
 
 
@@ -325,8 +321,8 @@ def test_groups_of_what_is_together_are_groups_of_the_parts() -> None:
 
 
 def test_nothing_stays_nothing() -> None:
-    assert compose([NonPrivate(), GaussianProfile(0.1)]).delta(3.0).upper == 1.0
-    assert epsilon_at(NonPrivate(), 0.1) == math.inf
+    assert compose([StatedProfile(math.inf, 0.5), GaussianProfile(0.1)]).delta(3.0).upper == 1.0
+    assert epsilon_at(StatedProfile(math.inf, 0.5), 0.1) == math.inf
     with pytest.raises(InputError, match="nothing to compose"):
         compose([])
 

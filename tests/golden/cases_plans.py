@@ -18,14 +18,12 @@ ROOMY: Options = {"epsilon": 20.0, "delta": 1e-3}
 LARGE_BAGS: Options = {"bags": 4, "bag_size": 1000}
 TIGHT: Options = {"epsilon": 0.3, "delta": 1e-8}
 WIDE: Options = {"epsilon": 6.0, "delta": 1e-6}
-LARGEST: Options = {"epsilon": 100.0, "delta": 1e-3}
 
 
 def _floors(mechanism: str, accountant: str, **more: Any) -> dict[str, Options]:
     """A plan of every floor mode."""
     asked: dict[str, Options] = {
         "measured+added": {},
-        "measured": {"floor": "measured", **(LARGE_BAGS if mechanism == SAMPLED else {})},
         "added": {"floor": "added"},
         "declared": {"floor": "declared", "residual_ms": 5.0},
     }
@@ -46,14 +44,6 @@ def _floors(mechanism: str, accountant: str, **more: Any) -> dict[str, Options]:
 OPTIONS: dict[str, Options] = {
     **_floors(FLAG, "exact"),
     **_floors(FLAG, "exact-worst-case"),
-    "wtd-flag paper added": {"accountant": "paper", "floor": "added", "bags": 60},
-    "wtd-flag paper declared": {
-        **LARGEST,
-        "accountant": "paper",
-        "floor": "declared",
-        "residual_ms": 5.0,
-        "bags": 20,
-    },
     "wtd-flag budget": {},
     "wtd-flag tight": {**TIGHT},
     "wtd-flag bags": {"bags": 1},

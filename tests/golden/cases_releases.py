@@ -27,11 +27,9 @@ OPTIONS: dict[str, tuple[str, Options]] = {
         f"wtd-flag {name}": ("five thousand", {"mechanism": FLAG, "bags": 70} | options)
         for name, options in {
             "measured+added": {},
-            "measured": {"floor": "measured", **ROOMY},
             "added": {"floor": "added"},
             "declared": {"floor": "declared", "residual_ms": 5.0},
             "worst case": {"accountant": "exact-worst-case"},
-            "paper": {"accountant": "paper", "floor": "added"},
             "two blocks": {"bags": 20_000},
             "no intercept": {"intercept": False},
         }.items()
@@ -46,7 +44,6 @@ OPTIONS: dict[str, tuple[str, Options]] = {
         )
         for name, options in {
             "measured+added": {},
-            "measured": {"floor": "measured", **ROOMY, **LARGE_BAGS},
             "added": {"floor": "added"},
             "declared": {"floor": "declared", "residual_ms": 4.0, **ROOMY, **LARGE_BAGS},
             "worst case": {"accountant": "exact-worst-case", "floor": "added"},

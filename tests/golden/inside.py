@@ -12,13 +12,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from labeldp import ACCOUNTANTS, DatasetBounds, LocalEngine, Plan, PlanError, Release, Source
+from labeldp import DatasetBounds, LocalEngine, Plan, PlanError, Release, Source
 from labeldp.accounting import gaussian
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
@@ -38,6 +38,7 @@ from labeldp.accounting.sketch import (
     SketchProfile,
     added_variance,
     default_measurement,
+    measurement_cost,
 )
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.exact.gram import GramAccumulator
@@ -50,7 +51,7 @@ from labeldp.release.certificate import claimed_fields, seal
 
 # --- names inside the package -------------------------------------------------------------------
 from labeldp.sampling.streams import Randomness
-from labeldp_paper.theory.earlier import random_projection_max_bags
+from labeldp_paper.theory.earlier import random_projection_max_bags, theorem1_bags
 from labeldp_paper.theory.privacy import Theorem2, Theorem3
 from labeldp_paper.theory.utility import theorem1_utility
 
@@ -202,13 +203,15 @@ def _facts(public: tuple[Any, ...]) -> DatasetBounds:
 
 def _with(name: str) -> Answers:
     """Questions about wtd-flag under the accountant of this name."""
-    method = ACCOUNTANTS[name]
 
     def grouped(law: PrivacyProfile, group: int) -> PrivacyProfile:
         return law.group(group) if group > 1 else law
 
     def law(public: tuple[Any, ...], bags: int, floor: float, price: Price) -> PrivacyProfile:
-        return method(_facts(public), bags, floor, _measurement(price))
+        facts = _facts(public)
+        if name == "exact-worst-case":
+            facts = replace(facts, max_leverage=None)
+        return SketchProfile(facts, bags, floor, *measurement_cost(_measurement(price)))
 
     return {
         "delta": lambda public, bags, floor, epsilon, price=None, group=1: (
@@ -408,7 +411,12 @@ OTHER: Answers = {
 }
 
 ANSWERS: dict[str, Answers] = {
-    **{f"wtd-flag {name}": _with(name) for name in ("exact", "exact-worst-case", "paper")},
+    **{f"wtd-flag {name}": _with(name) for name in ("exact", "exact-worst-case")},
+    "wtd-flag paper": {
+        "max_bags": lambda public, floor, epsilon, delta, _: theorem1_bags(
+            *public[:2], floor / public[0], epsilon, delta
+        )[0]
+    },
     "sampled-wtd-flag exact": SAMPLED,
     "sampled-wtd-flag paper": THEOREM2,
     "sampled-noisy-wtd-lag exact": NOISY,

@@ -377,20 +377,6 @@ def test_a_plan_that_was_released_is_released_again_on_demand_alone(folder: Path
     assert command(*asked, folder / "b", "--again").code < 2
 
 
-def test_a_plan_that_a_measurement_refused_is_tried_again_on_demand_alone(folder: Path) -> None:
-    """Tried until a measurement is lucky, its bound would fail far more often than it says."""
-    data, path = folder / "flat.parquet", folder / "plan.json"
-    pq.write_table(table().set_column(4, "label", pa.array([5.0] * 2000)), data)
-    rows = scan(data, label="label", label_range=RANGE)
-    asked = {"mechanism": "wtd-flag", "floor": "measured", "bags": 50}
-    path.write_text(json.dumps(plan(rows, 1.0, 1e-6, **asked).to_json()))
-    again = ("release", data, *LABEL, "--plan", path, "--out", folder / "r")
-    assert "has spent its part of the budget" in command(*again).error
-    assert not (folder / "r").exists()
-    assert "was released before" in command(*again).error
-    assert "has spent its part of the budget" in command(*again, "--again").error
-
-
 def test_in_python_a_plan_file_is_released_once_too(folder: Path, book: Ledger) -> None:
     rows, marker = source(), folder / "plan.json.released"
     loaded = labeldp.Plan.load(folder / "plan.json")

@@ -10,7 +10,7 @@ import pytest
 from labeldp import InputError
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.sketch import ACCOUNTANTS, DatasetBounds, SketchProfile
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.mechanisms.options import AccountQuestion
 from labeldp.mechanisms.registry import mechanism_named
@@ -56,13 +56,13 @@ def test_noisy_rows_answer_for_both_laws() -> None:
 def test_most_aggregates_and_the_cost_of_some() -> None:
     asked = {"rows": 10**6, "residual_ms": 3.0}
     answer = ask(FLAG, **asked)["accountants"]
-    assert list(answer) == ["paper", "exact-worst-case"]
+    assert list(answer) == ["exact-worst-case"]
     facts = DatasetBounds(10**6, (0.0, 4.0), None, None, True)
-    most = calibrate(ACCOUNTANTS["exact-worst-case"](facts, 5, 3e6), "bags", 1.0, 1e-5)
+    most = calibrate(SketchProfile(facts, 5, 3e6), "bags", 1.0, 1e-5)
     assert answer["exact-worst-case"] == {"max_bags": most}
     known = ask(FLAG, **asked, max_leverage=2e-5, features=10)["accountants"]
     assert known["exact"]["max_bags"] > most > 0
-    profile = ACCOUNTANTS["exact-worst-case"](facts, 7, 3e6)
+    profile = SketchProfile(facts, 7, 3e6)
     cost = ask(FLAG, **asked, bags=7)["accountants"]["exact-worst-case"]
     assert cost == {"epsilon": epsilon_at(profile, 1e-5), "delta": profile.delta(1.0).upper}
     none = ask(FLAG, residual_ms=0.004)["accountants"]["exact-worst-case"]

@@ -28,9 +28,11 @@ def test_over_the_draw_no_draw_is_refused_for_its_rows() -> None:
     """Bags of six rows may have five independent columns or six: tried until they have five, some
     rows would be met more often than others (theory §14)."""
 
+    declared = {"floor": "declared", "residual_ms": 20.0}
+
     def refused(**options: Any) -> bool:
         try:
-            small_plan(SAMPLED, bags=1, bag_size=6, epsilon=9.0, floor="measured", **options)
+            small_plan(SAMPLED, bags=1, bag_size=6, epsilon=9.0, **declared, **options)
         except PlanError as problem:
             return "determine their labels" in str(problem)
         return False

@@ -202,7 +202,7 @@ def test_labels_without_noise_pass_only_where_that_is_said(excess: int, tmp_path
     data = table(ROWS).select(["height", "label"])
     rows = scan(data, label="label", label_range=RANGE)
     made = plan(
-        rows, epsilon=2.0, delta=1e-3, mechanism=FLAG, bags=2 + excess, accountant="paper",
+        rows, epsilon=2.0, delta=1e-3, mechanism=FLAG, bags=2 + excess,
         floor="added",
     )  # fmt: skip
     release = made.release(rows)

@@ -210,7 +210,6 @@ def mahalanobis(design: Reals, rows: Reals) -> Reals:
 
 FLOORS: dict[str, dict[str, Any]] = {
     "declared": {"floor": "declared", "residual_ms": 12.0},
-    "measured": {"floor": "measured"},
     "added": {"floor": "added"},
     "measured+added": {"epsilon": 2.0, "delta": 1e-4},
 }

@@ -139,8 +139,3 @@ def test_fewer_rows_than_a_person_has_are_caught(made: Plan, tmp_path: Path) -> 
     assert "a person has" in " ".join(verify(saved(fewer, tmp_path / "data"), data).problems)
     none = forged_claim(release, lambda c: c["person"].update(rows=2 * MOST))
     assert "more than the claimed" in " ".join(verify(saved(none, tmp_path / "more")).problems)
-
-
-def test_the_theorem_speaks_of_one_label() -> None:
-    with pytest.raises(PlanError, match="speaks of one label"):
-        made_plan(accountant="paper", floor="added")

@@ -172,7 +172,9 @@ def test_nothing_is_left_of_a_release_that_failed(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = source()
-    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=2000)
+    made = plan(
+        rows, epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=2000
+    )
     owner, name, problem = BREAKS[where]
     monkeypatch.setattr("labeldp.release.pending._GROUP_ROWS", 100)
     monkeypatch.setattr("labeldp.release.pending._GROUP_NUMBERS", 100)
@@ -193,7 +195,9 @@ def test_nothing_is_left_of_a_release_that_failed(
 def test_a_release_is_the_same_file_for_any_threads(tmp_path: Path) -> None:
     """And its bar reaches the end, in the caller's thread, step by step."""
     rows = source()
-    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=1000)
+    made = plan(
+        rows, epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=1000
+    )
     files = []
     for threads in (1, 4):
         steps: list[int] = []

@@ -30,7 +30,7 @@ from tests.tables import RANGE, table
 
 ROWS = 1200
 OPTIONS: dict[str, Any] = {
-    "epsilon": 2, "delta": 1e-3, "accountant": "paper", "floor": "added", "bags": 20,
+    "epsilon": 2, "delta": 1e-3, "accountant": "exact-worst-case", "floor": "added", "bags": 20,
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ for name in ("spark.driver.host", "spark.driver.bindAddress"):
     builder = builder.config(name, "127.0.0.1")
 spark = builder.config("spark.log.level", "OFF").getOrCreate()
 here, there = table(300), spark.createDataFrame(table(300))
-options = dict(epsilon=2, delta=1e-3, accountant="paper", floor="added", bags=20)
+options = dict(epsilon=2, delta=1e-3, accountant="exact-worst-case", floor="added", bags=20)
 releases = []
 for data in (here, there):
     source = scan(data, label="label", label_range=RANGE)

@@ -29,7 +29,7 @@ from tests.plans import plan
 from tests.tables import RANGE, table
 
 OPTIONS: dict[str, Any] = {
-    "epsilon": 2, "delta": 1e-3, "accountant": "paper", "floor": "added", "bags": 20,
+    "epsilon": 2, "delta": 1e-3, "accountant": "exact-worst-case", "floor": "added", "bags": 20,
 }  # fmt: skip
 LABEL: dict[str, Any] = {"label": "label", "label_range": RANGE}
 

@@ -27,7 +27,7 @@ from tests.tables import RANGE, table
 from tests.test_docs import ROOT, blocks
 
 LABEL: dict[str, Any] = {"label": "label", "label_range": RANGE}
-QUICK = ("--label", "label", "--label-range", *RANGE, "--accountant", "paper", "--floor", "added",
+QUICK = ("--label", "label", "--label-range", *RANGE, "--floor", "added",
          "--bags", "20", "--epsilon", "2", "--delta", "1e-3", "--anyway")  # fmt: skip
 
 

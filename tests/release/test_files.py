@@ -23,14 +23,14 @@ from tests.tables import source, table
 
 START = "from labeldp.cli import main; main()"
 REQUEST = ("--mechanism", "wtd-flag", "--anyway",
-    "--label", "label", "--label-range", "0", "10", "--accountant", "paper", "--floor", "added",
+    "--label", "label", "--label-range", "0", "10", "--floor", "added",
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def release() -> Release:
     rows = source()
-    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=40)
+    made = plan(rows, epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=40)
     return made.release(rows)
 
 

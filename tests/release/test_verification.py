@@ -59,7 +59,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release by the paper's accountant, which takes no time to verify."""
     rows = source()
-    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=60)
+    made = plan(rows, epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=60)
     folder = tmp_path_factory.mktemp("quick") / "release"
     made.release(rows).save(folder)
     return folder
@@ -172,7 +172,13 @@ def test_every_label_range_verifies(
         label_range=ends,
     )
     made = plan(
-        rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=40, intercept=intercept
+        rows,
+        epsilon=1,
+        delta=1e-6,
+        accountant="exact-worst-case",
+        floor="added",
+        bags=40,
+        intercept=intercept,
     )
     made.release(rows).save(tmp_path / "r")
     assert verify(tmp_path / "r").problems == ()
@@ -180,7 +186,7 @@ def test_every_label_range_verifies(
 
 def test_an_experiment_does_not_verify(tmp_path: Path) -> None:
     rows = source()
-    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=60)
+    made = plan(rows, epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=60)
     release = made.release(rows, randomness=Randomness.experiment(1))
     release.save(tmp_path / "r")
     report = verify(tmp_path / "r")

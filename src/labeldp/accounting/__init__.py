@@ -9,5 +9,4 @@ gaussian         the Gaussian mechanism
 radial           bounded losses: Laplace noise, radial noise
 weighted_bags    sampled-noisy-wtd-LAg, before any draw and given its weights
 compose          several releases of one table together
-theorem1         the paper's Theorem 1 as printed
 """

@@ -62,8 +62,6 @@ def calibrate(
     in_range(0.0, 1.0, delta=delta)
     profile, delta = _given_bags(profile, delta)
     search = profile.parameter_search(name, epsilon, delta)
-    if not isinstance(search, SearchRange):
-        return search
     if delta >= 1.0:
         return math.inf if search.increasing else 0.0
     test = _Test(

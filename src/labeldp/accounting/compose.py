@@ -11,7 +11,7 @@ are a law for each set of releases that took the label, times the chance of that
 share a draw are not independent: they are composed given the bags first (`SubsampledProfile`
 around `compose`).
 
-What has no such form (Theorem 1, means over weights) is added by a split of the budget:
+What has no such form (means over weights) is added by a split of the budget:
 δ(ε) ≤ δ1(t1·ε) + δ2(t2·ε) + … for every t1 + t2 + … = 1, the best of a few.
 """
 

@@ -85,7 +85,7 @@ class GaussianProfile(PrivacyProfile):
     def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
         return SearchRange(0.0, MOST_EPSILON, 0.0, method=SearchMethod.SHARP)
 
-    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange:
         if name != "mu":
             return super().parameter_search(name, epsilon, delta)
         at_least(0.0, epsilon=epsilon)

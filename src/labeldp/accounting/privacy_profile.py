@@ -136,13 +136,6 @@ class PrivacyProfile(ABC):
         """
         return GroupPrivacy(self, size)
 
-    def step(self, size: int) -> PrivacyProfile:  # noqa: ARG002
-        """Return the profile of each of `size` single steps.
-
-        It differs from `self` where a promise about the data wears off with every changed label.
-        """
-        return self
-
     def factors(self) -> LossFactors | None:
         """Return the loss as independent parts; None if it has no such form."""
         return None
@@ -155,8 +148,8 @@ class PrivacyProfile(ABC):
         """Return where to search for ε at δ > 0, or that ε if it is closed form."""
         return SearchRange(0.0, MOST_EPSILON, 1.0)
 
-    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:  # noqa: ARG002
-        """Return where to search for the best value of a parameter, or that value."""
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange:  # noqa: ARG002
+        """Return where to search for the best value of a parameter."""
         raise InputError(f"{type(self).__name__} has no parameter {name!r} to solve for")
 
     def with_parameter(self, name: str, value: Any) -> PrivacyProfile:
@@ -168,8 +161,8 @@ class PrivacyProfile(ABC):
 class GroupPrivacy(PrivacyProfile):
     """`size` labels as single steps: (ε/k, δ) at each gives (ε, δ(1 + … + e^{(k−1)ε/k})).
 
-    The sum is returned as it is, even above 1, where it promises nothing. With a declared floor
-    the promise must hold at every step; an added floor always holds.
+    The sum is returned as it is, even above 1, where it promises nothing. Every step must have
+    this profile, so it rests on no promise about the labels.
     """
 
     curve: PrivacyProfile
@@ -180,7 +173,7 @@ class GroupPrivacy(PrivacyProfile):
 
     def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:
         step = epsilon / self.size
-        single = self.curve.step(self.size).delta(step, certified=certified)
+        single = self.curve.delta(step, certified=certified)
         upper = group_delta(step, single.upper, self.size)
         if single is NO_GUARANTEE or math.isinf(upper):
             return NO_GUARANTEE
@@ -190,7 +183,7 @@ class GroupPrivacy(PrivacyProfile):
         return replace(self, size=self.size * size)
 
     def pure_epsilon(self) -> float:
-        return round_up(self.size * self.curve.step(self.size).pure_epsilon())
+        return round_up(self.size * self.curve.pure_epsilon())
 
     def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
         least = LEAST_GROUP_EPSILON
@@ -227,20 +220,6 @@ class SubsampledProfile(PrivacyProfile):
 
 
 @dataclass(frozen=True)
-class NonPrivate(PrivacyProfile):
-    """No guarantee: δ = 1 at every ε."""
-
-    def delta(self, epsilon: float, *, certified: bool = True) -> Bounds:  # noqa: ARG002
-        return NO_GUARANTEE
-
-    def group(self, size: int) -> PrivacyProfile:  # noqa: ARG002
-        return self
-
-    def epsilon_search(self, delta: float) -> float:  # noqa: ARG002
-        return math.inf
-
-
-@dataclass(frozen=True)
 class StatedProfile(PrivacyProfile):
     """(ε, δ) for one label, and nothing else: of a claim whose accountant is gone."""
 
@@ -254,7 +233,7 @@ class StatedProfile(PrivacyProfile):
 
     def group(self, size: int) -> PrivacyProfile:
         """Promise nothing of several labels: a promise about the data may wear off with each."""
-        return self if size == 1 else NonPrivate()
+        return self if size == 1 else replace(self, epsilon=math.inf)
 
     def epsilon_search(self, delta: float) -> float:
         return self.epsilon if delta >= self.stated_delta else math.inf

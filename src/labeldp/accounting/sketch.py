@@ -19,10 +19,8 @@ noise is at least max(0, F − σ²), and adding more is post-processing of addi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 
 from scipy import special
 
@@ -36,7 +34,6 @@ from labeldp.accounting.privacy_profile import (
     SearchRange,
     round_up,
 )
-from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import (
     InputError,
     PlanError,
@@ -56,9 +53,9 @@ class FloorMode(StrEnum):
     """How a release establishes its residual floor (theory §6).
 
     declared        the curator asserts it; an assumption, named as such
-    measured        σ̂ = σ + N(0, s0²) is published and σ_lb read off it
     added           noise N(0, s²) on every aggregate label is the floor, whatever the labels
-    measured+added  the noise adds only what the measured floor lacks
+    measured+added  σ̂ = σ + N(0, s0²) is published and σ_lb read off it; noise adds what it lacks
+    measured        the same without noise; only earlier releases have it
     """
 
     DECLARED = "declared"
@@ -234,7 +231,7 @@ class SketchProfile(PrivacyProfile):
     def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
         return SearchRange(0.0, MOST_EPSILON, float(self.labels))
 
-    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange:
         scale = 2.0 * math.log(self.facts.width)
         if name == "bags":
             log_start = min(max(0.0, math.log(self.floor) - scale - 3.0), math.log(MOST_BAGS))
@@ -302,34 +299,3 @@ def spans_labels(bag_size: int, features: int) -> str:
         f"bags of {bag_size:,} rows with {features:,} independent features determine their labels: "
         f"no ε, no δ below 1; bags need more than {features:,} rows, or added noise as their floor"
     )
-
-
-def _wtd_flag_profile(
-    accountant: str,
-    facts: DatasetBounds,
-    bags: int,
-    floor: float,
-    measurement: Measurement | None = None,
-) -> PrivacyProfile:
-    """Return the profile of `bags` aggregates over a residual floor.
-
-    paper: Theorem 1 with γ = floor/rows, groups by generic group privacy; `inflation` is not used,
-    which the theorem's constants cover many times over. exact: the law of the loss, with the
-    largest leverage of the public features. exact-worst-case: the same for any features.
-    """
-    if accountant == "paper":
-        if measurement is not None:
-            raise PlanError(
-                "the paper's theorem does not price a measured floor; use a declared or added one"
-            )
-        return Theorem1(facts.rows, facts.label_range, floor / facts.rows, bags)
-    if accountant == "exact-worst-case":
-        facts = replace(facts, max_leverage=None)
-    return SketchProfile(facts, bags, floor, *measurement_cost(measurement))
-
-
-ACCOUNTANTS: dict[str, Callable[..., PrivacyProfile]] = {
-    name: partial(_wtd_flag_profile, name) for name in ("paper", "exact-worst-case", "exact")
-}
-"""Accountants of wtd-FLAg, by the names that certificates use: (facts, bags, floor, measurement) to
-the profile of so many aggregates over a residual floor."""

@@ -115,7 +115,7 @@ class RandomWeightsProfile(PrivacyProfile):
                 return math.inf
         return SearchRange(low, high, high)
 
-    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange:
         width = self.width
         if name == "noise_std":
             ends = -_MOST_LOG_NOISE, _MOST_LOG_NOISE

@@ -233,7 +233,7 @@ mechanism_options = together(
         "(default): the one that adds least error.",
     ),
     together(
-        option("--accountant", metavar="NAME", help="exact (default), exact-worst-case or paper."),
+        option("--accountant", metavar="NAME", help="exact (default) or exact-worst-case."),
         option("--residual-guess", type=float, help="Residual mean square, for the forecast only."),
         settings_option,
         group="Mechanism options",
@@ -244,7 +244,7 @@ mechanism_options = together(
         group="Options of wtd-flag, sampled-wtd-flag and sampled-noisy-wtd-lag",
     ),
     together(
-        option("--floor", metavar="MODE", help="measured+added, measured, added or declared."),
+        option("--floor", metavar="MODE", help="measured+added, added or declared."),
         option("--residual-ms", type=float, help="Residual mean square, with --floor declared."),
         group="Options of wtd-flag and sampled-wtd-flag",
     ),

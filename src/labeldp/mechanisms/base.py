@@ -194,6 +194,8 @@ class MechanismPlan:
         nothing in them is trusted: `consistent` are the conditions of the mechanism's own fields.
         """
         labels, claim, features = self.labels, self.claim, self.features
+        if claim.superseded:
+            raise PlanError(f"{claim.superseded}; plan again")
         if self.table.get("label", source.label) != source.label:
             raise PlanError(
                 f"the plan is for the labels {self.table['label']!r}; name these, or plan again"
@@ -308,6 +310,9 @@ class Mechanism(ABC):
     Options: ClassVar[type[Any]]
     """A frozen dataclass of options, which checks them; see `options.py`."""
     accountants: ClassVar[tuple[str, ...]] = ("exact",)
+    former_accountants: ClassVar[tuple[str, ...]] = ()
+    """Of earlier releases. Their claims are priced by the law of today (`privacy_profile`), which
+    promises no less than what they state."""
     covers_persons: ClassVar[bool] = False
     """Whether all rows of a person can be covered together; else such a source is refused."""
     names_rows: ClassVar[bool] = False

@@ -34,10 +34,10 @@ EPSILON, DELTA = 1.0, 1e-6
 MechanismName = Literal[
     "auto", "wtd-flag", "shaped-flag", "noisy-rows", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
 ]
-AccountantName = Literal["exact", "exact-worst-case", "paper"]
+AccountantName = Literal["exact", "exact-worst-case"]
 GAUSSIAN, RADIAL = "gaussian", "radial"
 DECLARED = "declared"
-FLOORS = ("measured+added", "measured", "added", DECLARED)
+FLOORS = ("measured+added", "added", DECLARED)
 """Ways to establish a residual floor; the first is the default."""
 RESIDUAL_SHARE = 0.05
 Converter = Callable[[str, Any], Any]

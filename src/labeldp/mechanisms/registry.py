@@ -80,9 +80,13 @@ def read_claim(document: Document) -> Claim:
     return mechanism.claim_from_json(document)
 
 
-def check_accountant(mechanism: Mechanism, accountant: str) -> None:
-    """Refuse what a mechanism does not have: for bags early ones could be the paper's theorems."""
-    if accountant not in mechanism.accountants:
+def check_accountant(mechanism: Mechanism, accountant: str, *, planned: bool = False) -> None:
+    """Refuse what a mechanism does not have, or for a plan that is to be made, has no more.
+
+    For bags early ones could be the paper's theorems.
+    """
+    former = () if planned else mechanism.former_accountants
+    if accountant not in (*mechanism.accountants, *former):
         accountants = ", ".join(mechanism.accountants)
         raise InputError(
             f"{mechanism.name} has no accountant {accountant!r}; plan with {accountants}"
@@ -111,6 +115,6 @@ def make_request(
     for name in set_options(choices):
         if name not in (*names(mechanism.Options), *names(Encoding)):
             raise InputError(f"`{name}` does not apply to {mechanism.name}; leave it out")
-    check_accountant(mechanism, accountant)
+    check_accountant(mechanism, accountant, planned=True)
     mechanism.check_pure(delta)
     return PlanRequest(epsilon, delta, accountant, make_options(mechanism.Options, choices))

@@ -2,12 +2,14 @@
 
 Both mechanisms with secret weights rest on it (theory §6). Their weights hide a label only if the
 labels vary about their fit: the residual sum of squares must be at least a `floor`. wtd-flag needs
-it of the whole table, sampled-wtd-flag of every bag. There are four ways to establish a floor:
+it of the whole table, sampled-wtd-flag of every bag. There are three ways to establish a floor:
 
     declared        the curator asserts it; the run checks it and may refuse
     added           noise of that variance is added to every aggregate label: unconditional
-    measured        the root of the residual is published with noise and shows the floor, or refuses
-    measured+added  the same, and what is missing from the floor is added as noise (the default)
+    measured+added  the root of the residual is published with noise and shows a floor, and what is
+                    missing from the one needed is added as noise (the default)
+
+Earlier releases may have a `measured` floor: measured, and no noise added.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from labeldp.accounting.sketch import (
     default_measurement,
 )
 from labeldp.display import Private
-from labeldp.errors import PlanError, SpentError
+from labeldp.errors import PlanError
 from labeldp.exact.label_sums import ExactLeastSquares, LabelGrid
 from labeldp.mechanisms import checks
 from labeldp.mechanisms.base import SketchedLabels
@@ -85,10 +87,16 @@ class FloorClaim(Claim):
             self.rows,
             self.label_range,
             self.rank,
-            self.max_leverage,
+            self.max_leverage if self.accountant == "exact" else None,
             self.intercept,
             self.inflation,
         )
+
+    @property
+    def superseded(self) -> str:
+        if self.mode is FloorMode.MEASURED:
+            return "a floor is measured without added noise no more (`floor='measured+added'`)"
+        return ""
 
     def residual_ms(self, outcome: FloorOutcome | None) -> tuple[float | None, tuple[float, float]]:
         """Return the residual mean square as it was measured, if it was, and bounds of it.
@@ -229,17 +237,14 @@ def planned_fields(
     }
 
 
-def account_facts(question: AccountQuestion, rows: int) -> DatasetBounds:
-    """Return what `labeldp account` is told of a table, or of a bag, of so many rows."""
+def account_facts(question: AccountQuestion, rows: int) -> dict[str, DatasetBounds]:
+    """Return what each accountant may use of a table, or of a bag, of so many rows."""
+    facts = DatasetBounds(rows, question.label_range, question.features, centred=question.centred)
+    known = {"exact-worst-case": facts}
     if question.max_leverage is not None:
         question.needed("features")
-    return DatasetBounds(
-        rows,
-        question.label_range,
-        question.features,
-        question.max_leverage,
-        question.centred,
-    )
+        known["exact"] = replace(facts, max_leverage=question.max_leverage)
+    return known
 
 
 # ---- run
@@ -271,14 +276,7 @@ def establish_floor(
         measured = measure_residual(
             residuals, labels, noise, rounded_noise.grid_for(noise), randomness
         )
-    outcome = floor_outcome(claim, measured)
-    if claim.mode is FloorMode.MEASURED and outcome.added_variance > 0:
-        raise SpentError(
-            f"the measured residual shows a sum of squares of {(outcome.lower_bound or 0) ** 2:.6g}"
-            f", the plan needs {claim.floor:.6g}; ask for fewer bags or use "
-            "`floor='measured+added'` (this measurement has spent its part of the budget)"
-        )
-    return outcome
+    return floor_outcome(claim, measured)
 
 
 def floor_outcome(claim: FloorClaim, measured: float | None) -> FloorOutcome:

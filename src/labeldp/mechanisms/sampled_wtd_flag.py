@@ -93,11 +93,9 @@ class SampledWtdFlagClaim(floors.FloorClaim):
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        facts = self.facts
-        if self.accountant != "exact" or self.draw.over_draw:
-            # Over the draw only what holds of every draw may be used.
+        facts, cost = self.facts, measurement_cost(self.measurement)
+        if self.draw.over_draw:  # only what holds of every draw may be used
             facts = replace(facts, max_leverage=None)
-        cost = measurement_cost(self.measurement)
         return self.draw.over(SketchProfile(facts, 1, self.floor, *cost, disjoint=True))
 
     def utility(self) -> Document:
@@ -356,16 +354,12 @@ class SampledWtdFlag(Mechanism):
     def account(self, question: AccountQuestion) -> Document:
         """Return what bags of one size cost."""
         residual_ms, size = question.needed("residual_ms"), question.needed("bag_size")
-        facts = floors.account_facts(question, size)
-        if problem := spans_labels(size, facts.features or 0):
+        if problem := spans_labels(size, question.features or 0):
             raise PlanError(problem)
-        known = {"exact-worst-case": replace(facts, max_leverage=None)}
-        if facts.max_leverage is not None:
-            known["exact"] = facts
-        profiles = {
-            name: SketchProfile(each, 1, residual_ms * size) for name, each in known.items()
+        bags = {
+            name: bagging.account_bags(question, SketchProfile(facts, 1, residual_ms * size))
+            for name, facts in floors.account_facts(question, size).items()
         }
-        bags = {name: bagging.account_bags(question, each) for name, each in profiles.items()}
         return {"accountants": bags}
 
 

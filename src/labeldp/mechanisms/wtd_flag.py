@@ -27,11 +27,10 @@ from threadpoolctl import threadpool_limits
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.sketch import ACCOUNTANTS, FloorMode
-from labeldp.accounting.theorem1 import Theorem1
+from labeldp.accounting.sketch import SketchProfile, measurement_cost
 from labeldp.data.source import Source
 from labeldp.display import Document, Facts, describe_floor, describe_person
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts
@@ -66,12 +65,25 @@ MOST_PUBLISHED_BAGS = 10**7
 
 # ---- claim
 
+PAPER = "paper"
+"""The accountant of earlier releases that state what Theorem 1 of the paper gives (theory §2).
+
+They are priced by the law for any features, which needs no theorem. It never gives more, so such
+certificates hold: R = γn/B_Y² ≥ 16 makes τ = 2/√R ≤ 1/2, hence α ≤ 6τ and β ≤ min(2τ, 3/4) in both
+directions (theory §3b). With z = min(√R/24, εR/(288m)), for which αz ≤ 1/2, and the theorem's
+m ≤ εR/160, Chernoff's bound is
+
+    log δ ≤ (m/2)(zα²/2 + z²α² + 1.2zβ² + z²β²/2) − zε ≤ (m/R)(45.6z + 76z²) − zε ≤ −0.45zε,
+
+below the theorem's ln 2 − 0.145·min(ε√R/20, ε²R/(400m)). k labels at once have R/k in place of R,
+and k steps of the theorem ask for √R ≥ 2k + 2 ≥ 4√k and m ≤ εR/(160k), and have ε/k in place of ε.
+"""
 _BASIS = {
     "exact": "exact law of the privacy loss given the features' largest leverage; "
     "supremum over neighbours certified",
     "exact-worst-case": "exact law of the privacy loss for any features; supremum over neighbours "
     "certified",
-    "paper": "Theorem 1 of 'Label Differential Privacy via Aggregation'",
+    PAPER: "Theorem 1 of 'Label Differential Privacy via Aggregation'",
 }
 _PERSON_BASIS = "; for as many labels at once as a person has rows, wherever these stand"
 
@@ -88,7 +100,9 @@ class WtdFlagClaim(floors.FloorClaim):
     @property
     def privacy_profile(self) -> PrivacyProfile:
         """The profile of one label, or of all labels of a person at once."""
-        profile = ACCOUNTANTS[self.accountant](self.facts, self.bags, self.floor, self.measurement)
+        profile = SketchProfile(
+            self.facts, self.bags, self.floor, *measurement_cost(self.measurement)
+        )
         return profile if self.person is None else profile.group(self.protected)
 
     def utility(self) -> Document:
@@ -97,6 +111,14 @@ class WtdFlagClaim(floors.FloorClaim):
             "plus floor.added_variance",
             **fit_excess(self.rank, self.bags).to_json(),
         }
+
+    @property
+    def superseded(self) -> str:
+        if self.compact:
+            return "compact releases are drawn no more"
+        if self.accountant == PAPER:
+            return "the paper's theorem prices releases no more (`accountant='exact'`)"
+        return super().superseded
 
     @property
     def basis(self) -> str:
@@ -124,16 +146,9 @@ def choose_bags(claim: WtdFlagClaim, residual_ms: float, megabytes: float) -> in
     rank = claim.rank
     most = min(MOST_PUBLISHED_BAGS, aggregates_in(megabytes, rank))
     if not claim.mode.adds:
-        # Without added noise the residual, as it is guessed, must carry all aggregates. Measuring
-        # loses a quantile to the bound and may lose it once more to chance.
-        residual_ss = claim.expected_lower_bound(residual_ms)
-        if claim.measurement is not None:
-            residual_ss = claim.measurement.lower_bound(residual_ss**0.5, 0.0, claim.width) ** 2
-        allowed = 0
-        if residual_ss > 0.0:
-            profile = replace(claim, floor=residual_ss).privacy_profile
-            allowed = int(calibrate(profile, "bags", claim.epsilon, claim.delta))
-        most = min(most, allowed)
+        # Without added noise the declared residual must carry all aggregates.
+        profile = replace(claim, floor=residual_ms * claim.rows).privacy_profile
+        most = min(most, int(calibrate(profile, "bags", claim.epsilon, claim.delta)))
     if most < rank + 2:
         raise PlanError(
             f"file size and floor allow {most} aggregates, but a fit of {rank} columns needs at "
@@ -183,28 +198,14 @@ class WtdFlag(Mechanism):
 
     name = "wtd-flag"
     Options = FloorOptions
-    accountants = ("paper", "exact-worst-case", "exact")
+    accountants = ("exact-worst-case", "exact")
+    former_accountants = (PAPER,)
     covers_persons = True
     closed_form = True
     sections: ClassVar = {"floor": read_schema("floor")}
     account_fields = ("residual_ms", "bags", "max_leverage", "features")
 
     # ---- planning
-
-    def check_request(self, request: Request, source: Source) -> None:
-        super().check_request(request, source)
-        if request.accountant != "paper":
-            return
-        if FloorMode(request.options.floor).measures:
-            raise InputError(
-                "the paper's theorem does not price a measured floor; use `floor='declared'` or "
-                "'added'"
-            )
-        if source.person is not None:
-            raise PlanError(
-                "the paper's theorem speaks of one label, not of all rows of a person together; "
-                "use `accountant='exact'`, or leave `person` out to protect single rows"
-            )
 
     def plan(
         self, request: Request, design: DesignSummary, source: Source, engine: Engine
@@ -248,8 +249,6 @@ class WtdFlag(Mechanism):
         claim, features, labels = plan.claim, plan.features, plan.labels
         assert isinstance(claim, WtdFlagClaim)
         plan.check_source(source, claim.intercept <= (features.constant is not None))
-        if claim.compact:
-            raise PlanError("compact releases are drawn no more; plan again")
         randomness.spend()
         # Step 4: labels enter. Only sums of them are kept. Persons are counted in the very pass
         # that sums labels: another might see other rows.
@@ -301,14 +300,13 @@ class WtdFlag(Mechanism):
 
         Equal sums do not suffice: tables with equal sums may differ in leverage and persons.
         """
-        facts = claim.facts
-        if (factor.rows, factor.rank) != (facts.rows, facts.features):
+        if (factor.rows, factor.rank) != (claim.rows, claim.rank):
             yield "the certificate's rows and rank are not those of the table"
         largest = engine.run_pass("leverages", source, LeverageScan(features, factor)).maximum
-        if facts.max_leverage is not None and not largest <= facts.max_leverage:
-            claimed = f"{facts.max_leverage:.6g}"
+        if claim.max_leverage is not None and not largest <= claim.max_leverage:
+            claimed = f"{claim.max_leverage:.6g}"
             yield f"the largest leverage is {largest:.6g}, the certificate says {claimed}"
-        if not inflation_for(factor.error_bound) <= facts.inflation:
+        if not inflation_for(factor.error_bound) <= claim.inflation:
             yield "the certificate's inflation is too small for these features"
         if person_rows > claim.protected:
             yield f"a person has {person_rows} rows, the certificate says {claim.protected} at most"
@@ -355,36 +353,24 @@ class WtdFlag(Mechanism):
     def account(self, question: AccountQuestion) -> Document:
         """Return the most aggregates under a floor, or what a number of them costs."""
         floor = question.rows * question.needed("residual_ms")
-        facts = floors.account_facts(question, question.rows)
         answers: dict[str, Document] = {}
-        for name, accountant in ACCOUNTANTS.items():
-            if name == "exact" and question.max_leverage is None:
-                continue
-            profile, answer = accountant(facts, question.bags or 1, floor), Document()
+        for name, facts in floors.account_facts(question, question.rows).items():
+            profile = SketchProfile(facts, question.bags or 1, floor)
             if question.bags is None:
+                most = int(calibrate(profile, "bags", *question.budget))
+                answer, possible = Document(max_bags=most), most > 0
                 reason = (
                     f"one label can move the residual norm by {facts.width:g}, and the floor on "
                     f"that norm is {math.sqrt(floor):g}: not even one bag has "
                     f"ε = {question.epsilon:g}, δ = {question.delta:g}"
                 )
-                try:
-                    if isinstance(profile, Theorem1):
-                        most = profile.max_bags(*question.budget)
-                    else:
-                        most = int(calibrate(profile, "bags", *question.budget))
-                except PlanError as problem:  # Theorem 1 says how many rows it lacks
-                    most, reason = 0, str(problem)
-                answer["max_bags"], possible = most, most > 0
             else:
                 epsilon = epsilon_at(profile, question.delta)
                 possible = math.isfinite(epsilon)
+                delta = profile.delta(question.epsilon).upper
+                answer = Document(epsilon=epsilon if possible else None, delta=delta)
                 reason = f"no ε is enough for {question.bags} aggregates at δ = {question.delta:g}"
-                # as certificates state it: of a theorem, by single steps, here of one
-                delta = profile.group(1).delta(question.epsilon).upper
-                answer |= {"epsilon": epsilon if possible else None, "delta": delta}
-            if not possible:
-                answer["reason"] = reason
-            answers[name] = answer
+            answers[name] = answer if possible else answer | {"reason": reason}
         return {"accountants": answers}
 
 

@@ -144,6 +144,11 @@ class Claim(ABC):
     def basis(self) -> str:
         """Return why `privacy_profile` is true, in words."""
 
+    @property
+    def superseded(self) -> str:
+        """Why a plan of an earlier version is released no more; empty if it is."""
+        return ""
+
     def own_fields(self) -> dict[str, Any]:
         """Return what the certificate says beside the common fields, or in their place."""
         return {}
@@ -324,12 +329,23 @@ def seal(document: dict[str, Any]) -> dict[str, Any]:
     return {**body, "seal": json_digest(body)}
 
 
-def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[str, Any]:
+def claimed_fields(
+    claim: Claim, outcome: FloorOutcome | None = None, stated: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return all fields of a certificate that follow from its claim: what `verify` recomputes.
 
-    The error that privacy adds also depends on the outcome of the floor, if there is one.
+    The error that privacy adds also depends on the outcome of the floor, if there is one. `stated`
+    is a certificate of a former accountant, which may promise less than the claim's law.
     """
-    curve = claim.curve()
+    curve, groups = claim.curve(), claim.groups()
+    if stated is not None:
+        for point, (_, delta) in zip(curve, stated["curve"], strict=True):
+            point[1] = max(point[1], delta)
+        for group, other in zip(groups, stated["groups"], strict=True):
+            both = [
+                math.inf if each["epsilon"] is None else each["epsilon"] for each in (group, other)
+            ]
+            group["epsilon"] = max(both) if math.isfinite(max(both)) else None
     return {
         "format": CERTIFICATE_FORMAT,
         "definition": DEFINITION if claim.person is None else PERSON_DEFINITION,
@@ -340,7 +356,7 @@ def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[st
         "label_noise_std": claim.label_noise_std(outcome),
         "mu": gaussian_mu(claim.privacy_profile),
         "curve": curve,
-        "groups": claim.groups(),
+        "groups": groups,
         "attack_risk": claim.attack_risk(curve),
         "weak": claim.weaknesses(curve),
         "utility": claim.utility() | asdict(claim.added_error(outcome)),

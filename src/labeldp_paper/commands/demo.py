@@ -46,6 +46,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
     from labeldp.verification import verify
     from labeldp_paper.datasets.demo_table import CENSUS_RANGE, write_census_like
     from labeldp_paper.experiments.run import private_residual_ms
+    from labeldp_paper.theory.earlier import theorem1_bags
 
     positive(rows=rows)
     in_range(0, 1, delta=delta)
@@ -67,6 +68,8 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
         max_leverage=design.facts.max_leverage,
         features=design.factor.rank,
     )
+    most, reason = theorem1_bags(rows, CENSUS_RANGE, residual_ms, epsilon, delta)
+    theorem = {"max_bags": most} | ({"reason": reason} if reason else {})
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "engine": engine, "force": True}
     paper = plan(source, mechanism="wtd-flag", **budget).release(source, engine=engine)
     planned = plan(source, **budget)
@@ -79,7 +82,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
         "rank": design.factor.rank,
         "epsilon": epsilon,
         "delta": delta,
-        "max_bags": WtdFlag().account(question)["accountants"],
+        "max_bags": {"paper": theorem, **WtdFlag().account(question)["accountants"]},
         "bags": paper.bags,
         "floor_added": added,
         "mechanism": planned.claim.mechanism,

@@ -3,7 +3,7 @@
     tails     concentration bounds: matrix Chernoff, Hoeffding, Hanson–Wright
     deviation what two Gaussians that differ little give away
     spanned   Appendix D: labels in the column space of the features are not private
-    privacy   the privacy parts of Theorems 2 and 3: the least ε, δ and bag size
+    privacy   the privacy parts of the theorems: the least ε, δ and bag size, the most bags
     utility   the utility parts of Theorems 1, 2 and 3 with explicit constants
     neural    output and Lipschitz bounds of networks with bounded layers
     earlier   how many bags Theorem 1 and an earlier bound allow on the same release

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 
-from labeldp.accounting.theorem1 import Theorem1
 from labeldp.errors import PlanError, at_least, in_range, positive
+from labeldp_paper.theory.privacy import Theorem1
 
 _DIGITS = 50
 

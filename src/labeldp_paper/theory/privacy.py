@@ -1,4 +1,9 @@
-"""The privacy parts of Theorems 2 and 3: the least ε, δ and bag size that they allow.
+"""The privacy parts of the theorems: the least ε, δ and bag size, or the most bags, they allow.
+
+Theorem 1 (wtd-FLAg). With |y_i| ≤ B_Y = Δ/2 and opt ≥ γn, m aggregates are (ε, δ)-label-DP if
+
+    n ≥ (16B_Y²/γ)·max{1, 25 ln²(2/δ)/(c0²ε²)}   and
+    m ≤ (εγn/160B_Y²)·min{1, 2c0ε/(5 ln(2/δ))}.
 
 Theorem 2 (sampled-wtd-FLAg). With |y_i| ≤ B_Y = Δ/2, ‖x_i‖ ≤ B_X, σ_min([X|y])² ≥ nλ* and
 q = (n−1)/(nλ* − B_Y² − B_X²) > 0, bags of k rows are (ε, δ)-label-DP for ε ≤ 10 if k is at least
@@ -19,9 +24,9 @@ The proof has e^{−ρk/16} for the probability that the squares of ρk/2 weight
 their mean; e^{−rθ²/2} is above Cramér's rate and fails for large r, so Chernoff's bound
 (½e^{½})^{r/2} at r = ρk/2 is used here. Noise of deviation s counts as B_Y/s.
 
-Theorem 2's bags are counted in exact fractions of the decimal numbers given, logarithms to 50
-digits, so that rounding never gains a row. ε and δ are rounded up; where a theorem says nothing,
-ε is inf and δ is 1. Theorem 1 is in `labeldp.accounting.theorem1`: releases may rest on it.
+Theorem 1's and 2's bags are counted in exact fractions of the decimal numbers given, logarithms to
+50 digits, so that rounding never gains a bag or a row. ε and δ are rounded up; where a theorem says
+nothing, ε is inf and δ is 1.
 """
 
 from __future__ import annotations
@@ -32,7 +37,6 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from labeldp.accounting.privacy_profile import LEAST_CLAIM
-from labeldp.accounting.theorem1 import exact, log_ratio
 from labeldp.errors import InputError, PlanError, at_least, in_range, positive, to_range
 from labeldp_paper.theory.tails import HANSON_WRIGHT
 
@@ -43,6 +47,75 @@ _LEAST_BAG_SIZE, _MOST_BAG_SIZE = 16, 10**18
 _LINEAR = 2.0 + 2.0 * math.sqrt(2.0)
 _UP, _DOWN = 1.0 + 1e-13, 1.0 - 1e-13
 """More than the rounding of the few operations of a formula, and nothing to a reader."""
+
+
+def exact(value: float) -> Fraction:
+    """Return the decimal number as written: 64.22 is 6422/100."""
+    return Fraction(repr(float(value)))
+
+
+def log_ratio(numerator: int, delta: float) -> Fraction:
+    """Return ln(numerator/δ), rounded up at the 50th digit."""
+    in_range(0.0, 1.0, delta=delta)
+    with localcontext() as context:
+        context.prec = 50
+        return Fraction((numerator / Decimal(repr(float(delta)))).ln().next_plus())
+
+
+@dataclass(frozen=True)
+class Theorem1:
+    """`bags` aggregates of `rows` rows under the promise opt ≥ `residual_ms`·rows.
+
+    With ℓ = ln(2/δ) and the ratio R = γn/B_Y² its conditions are R ≥ 16, ℓ ≤ c0·ε√R/20,
+    m ≤ εR/160 and ℓ ≤ c0·ε²R/(400m), each of which is solved for what is asked.
+    """
+
+    rows: int
+    label_range: tuple[float, float]
+    residual_ms: float
+    bags: int = 1
+
+    def __post_init__(self) -> None:
+        positive(rows=self.rows, residual_ms=self.residual_ms)
+        to_range("label_range", self.label_range)
+        at_least(1, bags=self.bags)
+
+    @property
+    def ratio(self) -> Fraction:
+        """γn/B_Y², the only number of the data that enters the theorem."""
+        low, high = map(exact, self.label_range)
+        return exact(self.residual_ms) * self.rows / ((high - low) / 2) ** 2
+
+    def least_delta(self, epsilon: float) -> float:
+        """Return the δ at which one of the conditions on ℓ is an equality."""
+        ratio = self.ratio
+        if epsilon <= 0.0 or ratio < 16 or ratio * exact(epsilon) < 160 * self.bags:
+            return 1.0
+        by_rows = epsilon * math.sqrt(ratio) / 20.0
+        log = HANSON_WRIGHT * min(by_rows, epsilon**2 * float(ratio) / (400.0 * self.bags))
+        return min(1.0, max(LEAST_CLAIM, 2.0 * math.exp(-log * _DOWN) * _UP))
+
+    def least_epsilon(self, delta: float) -> float:
+        """Return the ε at which one of the conditions but R ≥ 16 is an equality."""
+        ratio, log = float(self.ratio), float(log_ratio(2, delta)) / HANSON_WRIGHT
+        if self.ratio < 16:
+            return math.inf
+        by_rows, by_bags = 20.0 * log / math.sqrt(ratio), math.sqrt(400.0 * self.bags * log / ratio)
+        return max(by_rows, by_bags, 160.0 * self.bags / ratio) * _UP
+
+    def max_bags(self, epsilon: float, delta: float) -> int:
+        """Return the most bags the theorem allows; refuse if it has too few rows for any.
+
+        Enough rows always allow a bag: then m ≥ ln(2/δ)/c0 > 4, or m ≥ ε/10 with ε > 12.
+        """
+        positive(epsilon=epsilon)
+        log, eps, ratio = log_ratio(2, delta), exact(epsilon), self.ratio
+        wanted = max(Fraction(16), 400 * (log / (exact(HANSON_WRIGHT) * eps)) ** 2)
+        if ratio < wanted:
+            needed = math.ceil(wanted * self.rows / ratio)
+            raise PlanError(f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}")
+        share = 2 * exact(HANSON_WRIGHT) * eps / (5 * log)
+        return math.floor(eps * ratio / 160 * min(Fraction(1), share))
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,15 @@ rounded up by a hair, and every condition holds on its own side of the line only
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
 import mpmath as mp
 import pytest
 
-from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.privacy_profile import NO_GUARANTEE, Bounds, NonPrivate
-from labeldp.accounting.theorem1 import Theorem1, exact, log_ratio
 from labeldp.errors import InputError, PlanError
+from labeldp_paper.theory.privacy import Theorem1, exact, log_ratio
 
 C0 = mp.mpf("0.145")
 LABELS = (-1.0, 4.0)
@@ -34,10 +33,6 @@ def ask(theorem, *question):
         return SimpleNamespace(value=None, reason=str(refusal))
 
 
-def delta_at(law, epsilon):
-    return law.delta(epsilon).upper
-
-
 def decimal(number):
     return mp.mpf(repr(float(number)))
 
@@ -49,9 +44,9 @@ def assert_rounded_up(got, true, hair):
 
 
 def assert_epsilon(law, delta, true):
-    """The smallest ε that is found passes, and is above the truth by its last digits only."""
-    found = epsilon_at(law, delta)
-    assert delta_at(law, found) <= delta
+    """The smallest ε passes, and is above the truth by its last digits only."""
+    found = law.least_epsilon(delta)
+    assert law.least_delta(found) <= delta * (1 + 1e-11)
     assert true <= found <= true * (1 + mp.mpf("1e-12")) + mp.mpf("1e-12")
 
 
@@ -122,12 +117,11 @@ def test_theorem_1_has_the_least_delta_of_its_two_conditions(rows, ms, bags, eps
     log = min(by_rows, by_bags)
     law = Theorem1(rows, LABELS, ms, bags)
     if 2 * mp.exp(-log) >= 1:
-        assert law.delta(epsilon) == Bounds(1.0, 1.0, 1.0)
+        assert law.least_delta(epsilon) == 1.0
     elif log > 600:
-        assert delta_at(law, epsilon) == 1e-300
+        assert law.least_delta(epsilon) == 1e-300
     else:
-        assert_rounded_up(delta_at(law, epsilon), 2 * mp.exp(-log), 1e-14 * (1 + log))
-        assert law.delta(epsilon).upper == law.delta(epsilon).lower
+        assert_rounded_up(law.least_delta(epsilon), 2 * mp.exp(-log), 1e-13 * (1 + log))
 
 
 @pytest.mark.parametrize(("rows", "ms", "bags", "epsilon"), FIRST)
@@ -150,7 +144,6 @@ def test_theorem_1_has_the_least_epsilon_and_the_most_bags(rows, ms, bags, epsil
     else:
         factor = min(mp.mpf(1), 2 * C0 * eps / (5 * log))
         assert most.value == int(mp.floor(eps * ratio / 160 * factor))
-        assert calibrate(law, "bags", epsilon, delta) == most.value
 
 
 def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
@@ -158,34 +151,32 @@ def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
     law = Theorem1(800, (0.0, 0.2), 0.004)
     assert law.max_bags(100.0, 0.01) == 200
     assert Theorem1(800, (0.0, 0.2), 0.00399999).max_bags(100.0, 0.01) == 199
-    assert delta_at(law.with_parameter("bags", 200), 100.0) < 1.0
-    assert delta_at(law.with_parameter("bags", 201), 100.0) == 1.0
+    assert replace(law, bags=200).least_delta(100.0) < 1.0
+    assert replace(law, bags=201).least_delta(100.0) == 1.0
 
 
 def test_theorem_1_has_an_epsilon_that_bags_alone_set():
     """160m ≤ ε·γn/B², where δ is large enough to ask for less."""
     law = Theorem1(800, (0.0, 0.2), 0.004, 200)
     assert_epsilon(law, 0.9, mp.mpf(100))
-    assert_epsilon(law.with_parameter("bags", 100), 0.9, mp.mpf(50))
+    assert_epsilon(replace(law, bags=100), 0.9, mp.mpf(50))
 
 
 def test_theorem_1_needs_sixteen_in_any_case():
     enough, short = Theorem1(16, (-1.0, 1.0), 1.0), Theorem1(15, (-1.0, 1.0), 1.0)
-    assert delta_at(enough, 100.0) == pytest.approx(2 * math.exp(-0.145 * 20), rel=1e-12)
-    assert 0.0 < epsilon_at(enough, 0.5) < math.inf
+    assert enough.least_delta(100.0) == pytest.approx(2 * math.exp(-0.145 * 20), rel=1e-12)
+    assert 0.0 < enough.least_epsilon(0.5) < math.inf
     refused = ask(short.max_bags, 100.0, 0.5)
     assert not refused.value
     assert refused.reason == "Theorem 1 needs 16 rows here and has 15"
-    assert short.delta(100.0).upper == 1.0
-    assert epsilon_at(short, 0.5) == math.inf
-    assert calibrate(short, "bags", 100.0, 0.5) == 0
+    assert short.least_delta(100.0) == 1.0
+    assert short.least_epsilon(0.5) == math.inf
 
 
 def test_theorem_1_promises_nothing_where_epsilon_is_not_above_zero():
     law = Theorem1(10**9, LABELS, 64.0)
-    assert law.delta(0.0) is law.delta(-1.0) is NO_GUARANTEE
-    assert law.delta(1e-9) is NO_GUARANTEE
-    assert law.delta(1e-3).upper < 1.0
+    assert law.least_delta(0.0) == law.least_delta(-1.0) == law.least_delta(1e-9) == 1.0
+    assert law.least_delta(1e-3) < 1.0
     with pytest.raises(InputError, match="epsilon"):
         law.max_bags(0.0, 0.5)
 
@@ -201,29 +192,3 @@ def test_theorem_1_refuses_what_is_no_table():
     ]:
         with pytest.raises(InputError):
             Theorem1(rows, labels, ms, bags)
-
-
-def test_each_of_several_steps_of_theorem_1_has_what_the_others_left_of_the_floor():
-    """‖residual‖ = 12 may fall by Δ = 5 with every label but one."""
-    law = Theorem1(9, LABELS, 16.0)
-    assert law.step(1).residual_ms == pytest.approx(16.0, rel=1e-15)
-    for steps, left in ((2, 49.0 / 9), (3, 4.0 / 9)):
-        assert 0.0 < 1 - law.step(steps).residual_ms / left < 2e-14
-    assert isinstance(law.step(4), NonPrivate)
-    assert isinstance(Theorem1(1, (0.0, 5.0), 25.0).step(2), NonPrivate)
-
-
-def test_the_least_floor_of_theorem_1_is_the_least():
-    """At ε = 100 one bag needs sixteen times B², and δ the rest."""
-    for labels in (LABELS, (1.0, 4.0), (0.0, 1e-8), (0.0, 1e8), (1e6, 1e6 + 1)):
-        half = (labels[1] - labels[0]) / 2
-        found = calibrate(Theorem1(1000, labels, 1.0), "floor", 100.0, 0.5)
-        assert found == pytest.approx(16 * half**2, rel=1e-8, abs=0.0)
-        assert found >= 16 * half**2
-        found = calibrate(Theorem1(1000, labels, 1.0), "floor", 1.0, 1e-5)
-        assert found == pytest.approx(
-            float((20 * mp.log(mp.mpf("2e5")) / C0) ** 2) * half**2, rel=1e-8, abs=0.0
-        )
-    with pytest.raises(InputError, match="Theorem1 has no parameter 'rows' to solve for"):
-        Theorem1(1000, LABELS, 1.0).parameter_search("rows", 1.0, 0.1)
-    assert Theorem1(1000, LABELS, 1.0).with_parameter("floor", 500.0).residual_ms == 0.5
