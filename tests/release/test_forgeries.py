@@ -67,7 +67,6 @@ UNREFUTED: dict[Path_, str] = {
     ("anyway",): "the forecast that a plan was judged by is not published",
     ("digests", "feature_sums"): "only who has the features can sum them",
     ("max_leverage",): "accountants that do not use it leave it to who has the features",
-    ("inflation",): "likewise; whoever has the features can bound their rounding",
     ("residual_root",): "a measurement may come out like this",
     ("draw", "random"): "a seed that was drawn may be called given, which claims less",
     ("shape", "gap"): "how the weights were found does not enter the guarantee",

@@ -82,15 +82,20 @@ class FloorClaim(Claim):
 
     @property
     def facts(self) -> DatasetBounds:
-        """What the accountant knows of the table, or of every bag."""
+        """What is known of the table, or of every bag."""
         return DatasetBounds(
             self.rows,
             self.label_range,
             self.rank,
-            self.max_leverage if self.accountant == "exact" else None,
+            self.max_leverage,
             self.intercept,
             self.inflation,
         )
+
+    @property
+    def used_facts(self) -> DatasetBounds:
+        """What the accountant uses of them: only `exact` uses the leverage."""
+        return self.facts if self.accountant == "exact" else replace(self.facts, max_leverage=None)
 
     @property
     def superseded(self) -> str:

@@ -93,7 +93,7 @@ class SampledWtdFlagClaim(floors.FloorClaim):
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        facts, cost = self.facts, measurement_cost(self.measurement)
+        facts, cost = self.used_facts, measurement_cost(self.measurement)
         if self.draw.over_draw:  # only what holds of every draw may be used
             facts = replace(facts, max_leverage=None)
         return self.draw.over(SketchProfile(facts, 1, self.floor, *cost, disjoint=True))

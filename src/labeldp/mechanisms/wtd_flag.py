@@ -101,7 +101,7 @@ class WtdFlagClaim(floors.FloorClaim):
     def privacy_profile(self) -> PrivacyProfile:
         """The profile of one label, or of all labels of a person at once."""
         profile = SketchProfile(
-            self.facts, self.bags, self.floor, *measurement_cost(self.measurement)
+            self.used_facts, self.bags, self.floor, *measurement_cost(self.measurement)
         )
         return profile if self.person is None else profile.group(self.protected)
 
