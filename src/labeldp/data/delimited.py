@@ -16,7 +16,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -316,20 +316,16 @@ def _sheet_text(
     """
     from openpyxl import load_workbook
 
-    book = load_workbook(path, read_only=True, data_only=True)
-    try:
+    def has_columns(sheet: Any) -> bool:
+        top = sheet.iter_rows(max_row=_MOST_TITLES, values_only=True)
+        return any({*named}.issubset(map(_name, row)) for row in top)
+
+    with closing(load_workbook(path, read_only=True, data_only=True)) as book:
         sheets = book.worksheets
-        for sheet in sheets:
-            sheet.reset_dimensions()  # a lone cell far off would fill all rows with blanks
-        sheet = sheets[0]
         for each in sheets:
-            top = each.iter_rows(max_row=_MOST_TITLES, values_only=True)
-            if any({*named}.issubset(map(_name, row)) for row in top):
-                sheet = each
-                break
+            each.reset_dimensions()  # a lone cell far off would fill all rows with blanks
+        sheet = next(filter(has_columns, sheets), sheets[0])
         rows = list(sheet.iter_rows(values_only=True))
-    finally:
-        book.close()
     notes = []
     if len(sheets) > 1:
         notes.append(f"of {len(sheets)} sheets {sheet.title!r} is read, the others are not")
