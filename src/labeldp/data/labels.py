@@ -28,7 +28,7 @@ from labeldp.data.columns import (
     is_text_type,
     value_type,
 )
-from labeldp.data.text_types import only, parse_numbers, trimmed, without
+from labeldp.data.text_types import may_lack, only, parse_numbers, trimmed, without
 from labeldp.errors import DataError
 
 _FAULTS = {
@@ -49,6 +49,7 @@ _FAULTS = {
 """What may be wrong with labels, the gravest first; a refusal names the first that applies."""
 _UNIT = "unit:"
 """Flags that labels have this unit, or none: different ones are refused."""
+_MOST_UNITS = 8
 _MISSING = (
     r"^[-–—?. ]*$|(?i)^(?:none|missing|unknown|n\.a\.?|<na>|nat|tbd|no data|"
     r"not (?:available|known|recorded))$"
@@ -93,7 +94,7 @@ class LabelCheck:
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""
         units = {flag.removeprefix(_UNIT) for flag in self.raised if flag.startswith(_UNIT)}
-        if len(units) > 1:
+        if len(units - {""}) > 1 or ("" in units and not all(map(may_lack, units - {""}))):
             self.raised.add("text")
         for flag, fault in _FAULTS.items():
             if flag in self.raised:
@@ -167,7 +168,7 @@ class LabelParser:
         values, units = parse_numbers(column, self.decimal)
         unreadable = pc.and_(column.is_valid(), values.is_null())
         found = units.drop_null().unique()
-        if unreadable.true_count or len(found) > 1:
+        if unreadable.true_count or len(found) > _MOST_UNITS:
             return floats_of(values), frozenset(["text"])
         return floats_of(values), frozenset(_UNIT + unit for unit in found.to_pylist())
 

@@ -15,6 +15,7 @@ the date whether the format names them or not. Names of months are English, shor
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,9 +46,8 @@ _GROUPED_BY_POINT = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"
 _LONG = r"^[+-]?\d{19,}$"  # a name, not a quantity
 _BOOLEAN = "^(?:true|True|TRUE|false|False|FALSE)$"
 
-_CURRENCY = (
-    r"\p{Sc}|[A-Z]{1,2}\$|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
-)
+_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|ZAR|MXN|kr|Rs"
+_CURRENCY = rf"\p{{Sc}}|[A-Z]{{1,2}}\$|{_CODES}"
 # All signs beyond ASCII in the place of \pL, which takes milliseconds to compile for every batch.
 _UNIT = r"[A-Za-z\x{80}-\x{10FFFF}][A-Za-z/.,\x{80}-\x{10FFFF}]{1,11}"
 _MARK = r"[*†‡§]{1,3}|\[\w{1,3}\]|\([a-z]\)"
@@ -295,6 +295,12 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
     )
 
 
+def may_lack(unit: str) -> bool:
+    """Whether numbers with this unit may stand beside numbers without: it is a currency."""
+    is_sign = unit != "" and unicodedata.category(unit[-1]) == "Sc"
+    return is_sign or unit in _CODES.lower().split("|")
+
+
 @dataclass
 class TextCounts:
     """How many texts of a column look like what; counts of parts add up in any order."""
@@ -377,9 +383,13 @@ class TextCounts:
 
         Without a unit it is the one of most numbers.
         """
-        counts = Counter({"": self.kinds["integer"]})
-        counts.update({key: n for (each, key), n in self.numbers.items() if each == sign})
-        best = unit or max(counts, key=lambda each: (counts[each], each == ""))
+        counts = Counter({key: n for (each, key), n in self.numbers.items() if each == sign})
+        plain = self.kinds["integer"] + counts.pop("", 0)
+        best = unit or max(counts, key=counts.__getitem__, default="")
+        if may_lack(best):
+            return counts[best] + plain, best
+        if unit is None and plain >= counts[best]:
+            return plain, ""
         return counts[best], best
 
     def enough(self, parsed: int) -> bool:
@@ -428,7 +438,8 @@ class ColumnParser:
         if pa.types.is_integer(self.type):
             return only(texts, pc.match_substring_regex(texts, _INTEGER)).cast(pa.int64())
         values, units = parse_numbers(texts, self.decimal)
-        right = pc.is_in(units, value_set=arrow_words([self.unit], units.type))
+        allowed = ["", self.unit] if may_lack(self.unit) else [self.unit]
+        right = pc.is_in(units, value_set=arrow_words(allowed, units.type))
         values = only(values, pc.and_not(right, pc.match_substring_regex(texts, _LONG)))
         return without(values, self.missing)  # 99.0 is the code 99
 
