@@ -61,8 +61,8 @@ def fit_release(
         raise InputError("there is no release to fit; give one or more")
     if not options.fit_intercept:
         raise InputError(
-            "`fit_intercept` is for plain rows: its plan says whether a release has a constant; leave "
-            "it out"
+            "`fit_intercept` is for plain rows: whether a release has a constant its plan said; "
+            "leave it out"
         )
     with refuse_contradictions():
         facts = [
