@@ -104,10 +104,6 @@ class _Test:
             return self.bounds(value, certified=True).upper <= self.delta
         return self.bounds(value).upper <= self.delta * (1.0 + _ROUGH_EXCESS)
 
-    def may_pass(self, value: float) -> bool:
-        """Whether the quick δ is at most `delta`, as it is wherever the certified δ is."""
-        return self.bounds(value).upper <= self.delta
-
     def log_excess(self, coordinate: float) -> float:
         """Return log(quick δ / `delta`), which root finding brings to 0."""
         bounds = self.bounds(self.search.value(coordinate))
@@ -160,15 +156,13 @@ def _sharp(test: _Test) -> float:
 def _best_integer(test: _Test) -> float:
     """Return the largest whole number that passes; 0 if none does.
 
-    δ increases with it, so that all numbers up to the best pass. The quick δ refuses nothing that
-    passes: certified, fewer do.
+    δ increases with it, so that all numbers up to the best pass. The quick δ says where about.
     """
     search, value = test.search, test.search.value
     low, high, guess = round(search.low), round(search.high), round(search.start)
     ends = math.log(low), math.log(high), math.log(guess)
     guess = round(math.exp(_root(lambda log: -test.log_excess(math.exp(log)), *ends)))
-    last = _last(lambda n: test.may_pass(value(n)), guess, low - 1, high)
-    return value(_last(lambda n: test.passes(value(n)), last, low - 1, last))
+    return value(_last(lambda n: test.passes(value(n)), guess, low - 1, high))
 
 
 def _last(holds: Callable[[int], bool], guess: int, low: int, high: int) -> int:

@@ -16,6 +16,7 @@ from scipy.special import chdtr, chdtrc
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
 from labeldp.exact.label_sums import LABEL_BITS
+from labeldp.mechanisms.noise_checks import CHANCE
 from labeldp.release.certificate import Claim
 from labeldp.release.pending import AGGREGATES, FEATURES
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 Reals = NDArray[np.float64]
 
-_CHANCE = 1e-12
-"""A release that its law produces with less than this chance was not drawn from it."""
 _ROUNDING = 1e-6
 """Largest size, relative to other entries, of an entry that is 0 but for rounding."""
 
@@ -108,7 +107,7 @@ def check_reach(release: Release, most: float) -> Iterator[str]:
     sum of squares.
     """
     square = sum(float(labels @ labels) for labels in release.label_chunks())
-    if chdtrc(release.bags, square / most) < _CHANCE:
+    if chdtrc(release.bags, square / most) < CHANCE:
         yield f"{AGGREGATES} has labels larger than those in the range can make them"
 
 
@@ -134,7 +133,7 @@ def check_scatter(release: Release, floor: float) -> Iterator[str]:
     slope = np.linalg.lstsq(gram / np.outer(scale, scale), cross / scale)[0] / scale
     square = sum(float(((t - z / units @ slope) ** 2).sum()) for z, t in release.chunks())
     freedom = release.bags - columns
-    if freedom > 0 and chdtr(freedom, square / floor) < _CHANCE:
+    if freedom > 0 and chdtr(freedom, square / floor) < CHANCE:
         yield f"{AGGREGATES} has labels that vary less about their fit than the floor demands"
 
 
@@ -158,11 +157,11 @@ def check_design(release: Release, factor: VerifiedCholesky) -> Iterator[str]:
 
 
 def improbable(squares: Reals, freedom: Reals | float) -> bool:
-    """Return whether one of several χ² numbers is in a tail of less than `_CHANCE` in all."""
+    """Return whether one of several χ² numbers is in a tail of less than `CHANCE` in all."""
     if not len(squares):
         return False
     tails = np.minimum(chdtr(freedom, squares), chdtrc(freedom, squares))
-    return bool(2 * len(squares) * np.min(tails) < _CHANCE)
+    return bool(2 * len(squares) * np.min(tails) < CHANCE)
 
 
 def _fits(parts: Iterator[Reals]) -> bool:
