@@ -40,6 +40,7 @@ def test_plan_for_people(data: Path) -> None:
     assert (result.code, result.remarks) == (0, "")
     for text in (
         "no label was read",
+        "error that privacy adds",
         "Privacy curve",
         "ε = 1, δ = 1e-06",
         "exact-worst-case",
