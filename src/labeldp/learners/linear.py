@@ -68,6 +68,10 @@ def fit_release(
         facts = [
             {name: each.certificate.get(name) for name in _RELEASE_FIELDS} for each in releases
         ]
+        # A certificate that nobody verified may hold anything; these numbers are shown and saved.
+        for name in _RELEASE_FIELDS[1:]:
+            if not all(isinstance(fact[name], int | float | None) for fact in facts):
+                raise TypeError(f"{name} is no number")
         equations, rule, features, label_range = _fit(releases, source, options)
         model = _model(equations, rule, options, *features.to_original_units())
         return replace(
