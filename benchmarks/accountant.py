@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 from grams import REMEDY
 from numpy.typing import NDArray
+from report import print_report
 from scipy.special import erfc
 from timing import Timing, side_by_side
 
 from labeldp.accounting import contour
 from labeldp.accounting.privacy_profile import Bounds
-from report import print_report
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # the slow twin stands with the tests

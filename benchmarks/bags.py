@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from report import print_report
 from synthetic import Table, table_named
 from timing import Timing, best, once
 
 from labeldp import plan, verify
 from labeldp.exact import stacked
-from report import print_report
 
 FEW = 300
 """Bags that are looked at one by one."""

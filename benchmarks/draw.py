@@ -28,12 +28,12 @@ import grams
 import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from report import print_report
 from synthetic import Table, table_named
 from timing import Timing, side_by_side
 from whole_release import whole_release
 
 from labeldp.features.fit import fit_features
-from report import print_report
 
 Matrix = NDArray[np.float64]
 

@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from reading import read, read_whole
+from report import print_report
 from synthetic import table_named
 from timing import once
 from whole_release import DELTA, EPSILON, whole_release
-
-from report import print_report
 
 TABLE = "census"
 

@@ -17,11 +17,11 @@ import time
 from typing import Any
 
 import numpy as np
+from report import print_report
 from scipy.sparse import csr_array
 
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import NetworkOptions
-from report import print_report
 
 ROWS_PER_BAG, SIZES, NUMBERS = 256, (4, 8, 12, 20, 24), 3
 HIDDEN, BATCH_ROWS = (128, 64), 8192

@@ -37,6 +37,7 @@ from typing import Any
 
 import grams
 from reading import read, read_whole
+from report import print_report
 from synthetic import Table, table_named
 from timing import Timing, side_by_side
 from whole_release import whole_release
@@ -48,7 +49,6 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.passes.engine import LocalEngine
 from labeldp.passes.memory import Memory
-from report import print_report
 
 MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27}
 """Of the one-hot matrix (which scipy never holds) of the rows that these see."""

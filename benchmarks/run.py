@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from machine import machine
-
 from report import losses, print_report, views
 
 HERE = Path(__file__).parent

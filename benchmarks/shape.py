@@ -17,11 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from report import print_report
 from synthetic import table_named
 from timing import Timing
 from whole_release import WholeRelease, whole_release
-
-from report import print_report
 
 TABLE, BAGS = "census", 500
 

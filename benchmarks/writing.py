@@ -28,11 +28,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from report import print_report
 from synthetic import table_named
 from timing import best, once
 from whole_release import whole_release
-
-from report import print_report
 
 BATCH_ROWS = 1 << 17
 
