@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from labeldp.learners.api import (
         BagRegressor as BagRegressor,
         LinearRegressor as LinearRegressor,
+        LogisticRegression as LogisticRegression,
+        PoissonRegressor as PoissonRegressor,
     )
     from labeldp.ledger.compose import Joint as Joint, compose as compose
     from labeldp.ledger.ledger import Ledger as Ledger
@@ -56,7 +58,12 @@ _NAMES = {
         "ReleaseError",
     ],
     "features.feature_map": ["FeatureMap"],
-    "learners.api": ["BagRegressor", "LinearRegressor"],
+    "learners.api": [
+        "BagRegressor",
+        "LinearRegressor",
+        "LogisticRegression",
+        "PoissonRegressor",
+    ],
     "ledger.compose": ["Joint", "compose"],
     "ledger.ledger": ["Ledger"],
     "mechanisms.forecast": ["Forecast"],

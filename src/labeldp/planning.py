@@ -85,7 +85,9 @@ class Plan(MechanismPlan, ReprMixin):
         return [
             ("rows, independent columns", f"{number(document['rows'])}, {document['rank']}"),
             *([] if leverage is None else [("largest leverage", number(leverage))]),
-            ("label range", f"{low:g} to {high:g}"),
+            ("classes", "{!r} (0), {!r} (1)".format(*classes))
+            if (classes := self.table.get("classes"))
+            else ("label range", f"{low:g} to {high:g}"),
             ("budget", format_budget(self.claim.epsilon, self.claim.delta)),
             ("mechanism, accountant", f"{self.claim.mechanism}, {document['accountant']['name']}"),
             ("aggregates", f"{number(document['bags'])} of {rows} each"),

@@ -144,9 +144,12 @@ def report(certificate: dict[str, Any], columns: Sequence[str] = ()) -> dict[str
 def _published(certificate: dict[str, Any], columns: Sequence[str]) -> list[tuple[str, str]]:
     low, high = certificate["label_range"]
     labels = certificate["labels"]
+    ends = f"between {low:,g} and {high:,g}"
+    if "classes" in labels:
+        ends = "{!r} (0) or {!r} (1)".format(*labels["classes"])
     facts = [
         ("numbers", f"{certificate['bags']:,} aggregates of {certificate['rows']:,} rows"),
-        ("private label", f"{labels['column'] or 'as planned'}, between {low:,g} and {high:,g}"),
+        ("private label", f"{labels['column'] or 'as planned'}, {ends}"),
     ]
     if columns:
         facts.append(("public columns", ", ".join(columns)))

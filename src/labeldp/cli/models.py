@@ -28,7 +28,7 @@ from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.learners.models import Model, NetworkModel
+    from labeldp.learners.models import LinearModel, Model, NetworkModel
     from labeldp.release.files import Release
 
 _MOST_COEFFICIENTS = 12
@@ -46,7 +46,18 @@ _RELEASES = "A release directory, or several of different rows."
     default="linear",
     help="Linear model (default) or neural network.",
 )
-@option("--data", metavar="TABLE", help="The released table, if the release holds no features.")
+@option(
+    "--family",
+    type=click.Choice(["linear", "logistic", "poisson"]),
+    help="What labels are: numbers, two classes or counts; the last two need --data.",
+)
+@option(
+    "--data",
+    "tables",
+    metavar="TABLE",
+    multiple=True,
+    help="The released table, where the fit reads features; one for each release.",
+)
 @option("--ridge", "penalty", type=float, help="Ridge penalty in units of rows.")
 @option("--confidence", type=float, default=0.95, help="Level of intervals (default: 0.95).")
 @together(
@@ -72,7 +83,8 @@ def fit(
     directories: tuple[Path, ...],
     out: Path | None,
     kind: str,
-    data: str | None,
+    family: str | None,
+    tables: tuple[str, ...],
     plots: Path | None,
     no_verify: bool,
     verbose: bool,
@@ -93,15 +105,23 @@ def fit(
             raise InputError("--plots is for --model linear; leave it out")
     releases = [Release.load(directory, verify=not no_verify) for directory in directories]
     one_needs_rows = len(releases) == 1 and releases[0].needs_rows
-    rows = table_rows(releases[0], data) if one_needs_rows else None
+    if len(tables) > len(releases):
+        raise InputError("--data is given more often than there are releases; give one for each")
+    rows = table_rows(releases[0], tables[0]) if one_needs_rows and tables else None
+    if family is None and kind == "linear" and tables and _have_classes(releases):
+        family = "logistic"
+        note("labels are of two classes: a logistic fit; --family linear fits a line")
     model: Model
     if kind == "neural":
         model = network = _fit_network(releases, rows, learning)
         text = network.describe(releases[0].bags)
         facts: dict[str, Any] = {"quality": network.quality and asdict(network.quality)}
     else:
-        options = make_options(LinearOptions, learning).checked_options()
-        model = linear = fit_release(releases, rows, options)
+        if family in ("logistic", "poisson"):
+            model = linear = _fit_generalized(releases, tables, family, learning)
+        else:
+            options = make_options(LinearOptions, learning).checked_options()
+            model = linear = fit_release(releases, rows, options)
         if plots is not None:
             pictures = [effect_picture(linear, effect.column) for effect in linear.effects]
             draw_pictures(pictures, plots)
@@ -113,13 +133,37 @@ def fit(
         names = ("rule", "clipped_to", "quality", "releases", "base_levels", "notes")
         document = {
             "release": ", ".join(map(str, directories)),
-            "model": kind,
+            "model": kind if family in (None, "linear") else family,
             "coefficients": [asdict(coefficient) for coefficient in model.coefficients],
             "confidence": learning["confidence"],
         }
         emit_json(document | {name: facts.get(name) for name in names})
         return
     print(text)
+
+
+def _have_classes(releases: list[Release]) -> bool:
+    return all("classes" in release.certificate["labels"] for release in releases)
+
+
+def _fit_generalized(
+    releases: list[Release], tables: tuple[str, ...], family: str, learning: dict[str, Any]
+) -> LinearModel:
+    from labeldp.learners.generalized import fit_release
+    from labeldp.learners.models import GeneralizedOptions
+    from labeldp.passes.engine import LocalEngine
+
+    for name in ("penalty", "lasso", "max_norm", "clip"):
+        if learning[name] is not None:
+            raise InputError(f"`{name}` is for --family linear; leave it out")
+    if len(tables) != len(releases) and any(not each.holds_rows for each in releases):
+        raise InputError(
+            f"--family {family} reads the features of the released table; give it (--data TABLE)"
+            + ", once for each release" * (len(releases) > 1)
+        )
+    options = make_options(GeneralizedOptions, learning).checked_options()
+    data = tables or [None] * len(releases)
+    return fit_release(releases, data, family, options, LocalEngine(progress=progress))
 
 
 def _fit_network(

@@ -197,6 +197,7 @@ table_options = together(
         metavar="LO HI",
         help="Public range of the labels, chosen without looking at them.",
     ),
+    column_list("--classes", help="The two values of the labels, for 0 and for 1, in its place."),
     column_options,
     column_list("--features", group=_TABLE, help="Feature columns (default: all but the label)."),
     option(

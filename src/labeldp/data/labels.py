@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Integral
 from typing import Any
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp.arrow_util import arrow_numbers
 from labeldp.data.columns import (
     NULL_WORDS,
     NUMBER,
@@ -29,13 +30,17 @@ from labeldp.data.columns import (
     value_type,
 )
 from labeldp.data.text_types import may_lack, only, parse_numbers, trimmed, without
-from labeldp.errors import DataError
+from labeldp.errors import DataError, InputError
 
 _FAULTS = {
     "text": (
         "holds text that is not a number, or numbers in different units (in a text file it may be "
         "a delimiter or quote too many in a line); correct it, give answers a number each, or name "
         "the texts that mean missing (`na`)"
+    ),
+    "class": (
+        "holds values that are neither of the two `classes`; correct them, or name the texts that "
+        "mean missing (`na`)"
     ),
     "infinite": "holds infinities; replace or remove those rows",
     "missing": (
@@ -56,6 +61,7 @@ _MISSING = (
 )
 """Texts that mean missing among labels, besides those that do everywhere. "nil" is 0, and "refused"
 or "not stated" may be an answer."""
+MOST_CLASS_LETTERS = 64
 _NO_NUMBER = "no number (0)"
 """A date or another object. It holds a digit, so that it never counts as missing."""
 _ANSWERS = ((r"(?i)^(?:true|yes|y)$", "1"), (r"(?i)^(?:false|no|n)$", "0"))
@@ -148,6 +154,20 @@ def check_label_type(field: pa.Field) -> None:
         )
 
 
+def check_classes(classes: Any) -> tuple[str, str]:
+    """Return two different classes as texts; refuse what makes no sense."""
+    texts = () if isinstance(classes, str) else tuple(str(each).strip() for each in classes)
+    if len(texts) != 2 or not all(0 < len(text) <= MOST_CLASS_LETTERS for text in texts):
+        raise InputError(
+            f"`classes` are two values of at most {MOST_CLASS_LETTERS} letters, that which counts "
+            "as 0 and that which counts as 1, as in no,yes"
+        )
+    numbers = [float(text) for text in texts if re.fullmatch(NUMBER, text)]
+    if len({text.lower() for text in texts}) < 2 or (len(numbers) == 2 and len(set(numbers)) < 2):
+        raise InputError("the two `classes` are the same; name two that differ")
+    return texts[0], texts[1]
+
+
 @dataclass(frozen=True)
 class LabelParser:
     """How labels that are text become numbers; no option is inferred from labels."""
@@ -156,12 +176,20 @@ class LabelParser:
     """The decimal sign of the features."""
     missing: tuple[str, ...] = NULL_WORDS
     """What means missing."""
+    classes: tuple[str, str] | None = None
+    """The two values of labels, which count as 0 and 1; None: labels are numbers."""
 
     def parse(self, column: pa.Array) -> tuple[NDArray[np.float64], frozenset[str]]:
         """Return labels as float64 with NaN for missing, and flags for a `LabelCheck`.
 
-        Flags are whether some texts are no numbers, and the units of the others.
+        Flags are whether some texts are no numbers, or no classes, and the units of the others.
         """
+        if self.classes is not None:
+            codes, flags = self._class_codes(column)
+            strange = pc.and_(self.has_label(column), codes.is_null())
+            # 0 stands for what is refused after the last row.
+            values = floats_of(pc.if_else(strange, 0.0, codes))
+            return values, flags | ({"class"} if strange.true_count else set())
         column = self._without_missing(column)
         if not is_text_type(column.type):
             return floats_of(column), frozenset()
@@ -176,12 +204,38 @@ class LabelParser:
         """Return a mask of the rows that have a label: neither null nor NaN nor a word for that.
 
         Any other text is a label, although no number: it may be an answer (A, U, refused), and to
-        leave its row out would show who gave it. The check of labels refuses it.
+        leave its row out would show who gave it. The check of labels refuses it. A class is a
+        label, whatever it is called.
         """
-        column = self._without_missing(column)
-        if not is_text_type(column.type):
-            return pc.invert(pc.is_null(column, nan_is_null=True))
-        return column.is_valid()
+        found = self._without_missing(column)
+        if is_text_type(found.type):
+            mask = found.is_valid()
+        else:
+            mask = pc.invert(pc.is_null(found, nan_is_null=True))
+        if self.classes is None:
+            return mask
+        return pc.or_(mask, self._class_codes(column)[0].is_valid())
+
+    def _class_codes(self, column: pa.Array) -> tuple[pa.Array, frozenset[str]]:
+        """Return 0 and 1 for the two classes, null for all else, and flags for units.
+
+        Classes that are both numbers are compared as numbers, others as texts without blanks
+        around them, in small letters or not; truth values are the texts true and false.
+        """
+        assert self.classes is not None
+        flags: frozenset[str] = frozenset()
+        if all(re.fullmatch(NUMBER, each) for each in self.classes):
+            numbers, flags = replace(self, classes=None).parse(column)
+            values, (first, second) = arrow_numbers(numbers), map(float, self.classes)
+        else:
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
+            is_spelt = is_text_type(column.type) or pa.types.is_boolean(column.type)
+            texts = column.cast(pa.string()) if is_spelt else pa.nulls(len(column), pa.string())
+            values = pc.utf8_lower(trimmed(texts))
+            first, second = pc.utf8_lower(pa.array(self.classes))
+        codes = pc.if_else(pc.equal(values, second), 1.0, pa.scalar(None, pa.float64()))
+        return pc.if_else(pc.equal(values, first), 0.0, codes), flags - {"text"}
 
     def _without_missing(self, column: pa.Array) -> pa.Array:
         """Return the column with null for missing, of texts with 1 and 0 for answers."""

@@ -20,7 +20,7 @@ from labeldp.data.columns import Column, choose_features, column_of, is_usable, 
 from labeldp.data.delimited import DelimitedReader, open_excel
 from labeldp.data.files import DELIMITERS, FileState, find_files, state_of
 from labeldp.data.frames import FrameReader, open_statistical
-from labeldp.data.labels import LabelCheck, LabelParser, check_label_type
+from labeldp.data.labels import LabelCheck, LabelParser, check_classes, check_label_type
 from labeldp.data.persons import check_person_type, with_person_hashes
 from labeldp.data.readers import ArrowReader, ParquetReader, TableReader
 from labeldp.data.text_types import TextOptions
@@ -68,6 +68,11 @@ class Source:
         return tuple(column.name for column in self.columns)
 
     @property
+    def classes(self) -> tuple[str, str] | None:
+        """The two classes of labels, which count as 0 and 1; None: labels are numbers."""
+        return self.label_parser.classes
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was inferred about the text of the table, as messages."""
         return self.reader.notes
@@ -76,6 +81,8 @@ class Source:
     def keywords(self) -> dict[str, Any]:
         """Options about its labels and its text, for `scan` of the same table again."""
         label = {name: getattr(self, name) for name in ("label", "clip", "drop_missing_labels")}
+        if self.classes is not None:
+            label["classes"] = list(self.classes)
         return label | self.reader.options.keywords
 
     @property
@@ -204,6 +211,7 @@ def scan(
     *,
     label: str | None = None,
     label_range: tuple[float, float] | None = None,
+    classes: tuple[str, str] | None = None,
     person: str | None = None,
     features: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -232,6 +240,10 @@ def scan(
         the private column. Without it every column is a public feature.
     label_range
         (low, high), public; chosen without looking at the labels.
+    classes
+        the two values that labels have, of any type, in place of a range; public, and chosen
+        without looking at the labels. The first counts as 0, the second as 1; labels that are
+        neither are refused.
     person
         the column of ids, integers or text, that says whose a row is: a guarantee then covers all
         rows of a person together. No feature, and never published.
@@ -287,6 +299,14 @@ def scan(
     drop_missing_labels = to_bool("drop_missing_labels", drop_missing_labels)
     if label_range is not None:
         label_range = to_range("label_range", label_range)
+    if classes is not None:
+        classes, label_range = check_classes(classes), label_range or (0.0, 1.0)
+        if label_range != (0.0, 1.0):
+            raise InputError("two `classes` have the label range 0 to 1; leave `label_range` out")
+        if clip:
+            raise InputError("`clip` is for numbers, not for `classes`; leave one of them out")
+        if label is None:
+            raise InputError("`classes` are those of a label column; name it (`label`)")
     if batch_rows is not None and not 1 <= to_int("batch_rows", batch_rows) <= _MOST_ROWS:
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     if drop_missing_labels and label is None:
@@ -345,7 +365,9 @@ def scan(
         batch_rows or _suitable_rows(len(columns), reader.rows),
         reader,
         person,
-        LabelParser() if label is None else LabelParser(reader.decimal, reader.missing(label)),
+        LabelParser()
+        if label is None
+        else LabelParser(reader.decimal, reader.missing(label), classes),
         seen,
     )
 

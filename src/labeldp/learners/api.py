@@ -1,4 +1,4 @@
-"""The scikit-learn estimators that people fit: `LinearRegressor` and `BagRegressor`.
+"""The scikit-learn estimators that people fit: linear, logistic, Poisson and neural regressions.
 
 They are thin: parameters are the fields of the options that they inherit, learnt attributes are the
 fields of the model with an underscore at their end. This is the only module that imports
@@ -16,16 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning
 from labeldp.features.encoder import UnseenValues
-from labeldp.learners import bags, linear
+from labeldp.learners import bags, generalized, linear
 from labeldp.learners.models import (
     Array,
+    GeneralizedLinearModel,
+    GeneralizedOptions,
     LinearModel,
     LinearOptions,
     Model,
@@ -38,7 +41,7 @@ from labeldp.pictures import render
 from labeldp.release.files import Release, table_rows
 
 if TYPE_CHECKING:
-    from labeldp.passes.engine import Progress
+    from labeldp.passes.engine import Engine, Progress
 
 _VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
 
@@ -51,7 +54,7 @@ class ArgumentTypeError(InputError, TypeError):
     """An argument is of the wrong type: scikit-learn's TypeError, and one of ours."""
 
 
-class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _Estimator(BaseEstimator):  # type: ignore[misc]
     """What the estimators share: all but how they learn."""
 
     _model_class: ClassVar[type[Model]]
@@ -161,7 +164,60 @@ def _releases_and_table(data: Any, table: Any) -> tuple[list[Release], Source | 
     return releases, table_rows(releases[0], table)
 
 
-class LinearRegressor(_Estimator, LinearOptions):
+class _LinearEstimator(_Estimator):
+    """What linear and generalised linear regressions share."""
+
+    def summary(self) -> Summary:
+        """Return release, estimated quality and coefficients with errors, for people to read."""
+        return Summary.of(cast(LinearModel, self._model()))
+
+    def plot(self, column: str) -> Any:
+        """Return a matplotlib figure of predictions along a column; needs the extra "plots".
+
+        Other columns stay at typical values. Bands are at `confidence`: for what privacy adds and,
+        where the residual is known, for privacy and sampling.
+        """
+        return render(effect_picture(cast(LinearModel, self._model()), column))
+
+
+class _GeneralizedEstimator(_LinearEstimator):
+    """What logistic and Poisson regression share."""
+
+    _model_class = GeneralizedLinearModel
+    _family: ClassVar[str]
+
+    def fit(self, X: Any, y: Any = None, *, engine: Engine | None = None) -> Self:
+        """Fit `(release, table)` or `([release, …], [table, …])`, of different rows.
+
+        A release may be given by its directory, a table as a source, a path or a frame; it must be
+        the one that the release was made from. `engine` says where it is read.
+        """
+        options, several = self.checked_options(), isinstance(X, list | tuple)
+        releases, _ = _releases_and_table(X, None)
+        name = type(self).__name__
+        if not releases:
+            raise InputError(
+                f"{name} fits releases: `fit(release, table)`; for plain rows take scikit-learn's"
+            )
+        tables = y if several else [y]
+        if y is None:
+            tables = [None] * len(releases)
+        if not isinstance(tables, list | tuple) or len(tables) != len(releases):
+            raise InputError("several releases need as many tables, in the same order")
+        model = generalized.fit_release(releases, tables, self._family, options, engine)
+        return self._learn(model)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the estimator that `save` wrote; predicting with it needs no extra."""
+        model = load_model(path, cls._model_class)
+        assert isinstance(model, GeneralizedLinearModel)
+        if model.family != cls._family:
+            raise InputError(f"{path} is a {model.family} model, not a {cls._family} one")
+        return cls(**asdict(model.options))._remember(model)
+
+
+class LinearRegressor(RegressorMixin, _LinearEstimator, LinearOptions):  # type: ignore[misc]
     """Linear regression on a release's aggregates: least squares, ridge, lasso or bounded norm.
 
     `fit(release)` learns from the m aggregates; `predict` and `score` then take raw rows.
@@ -241,21 +297,92 @@ class LinearRegressor(_Estimator, LinearOptions):
             return self._learn(linear.fit_rows(*self._plain_rows(X, y), options))
         return self._learn(linear.fit_release(releases, table, options))
 
-    def summary(self) -> Summary:
-        """Return release, estimated quality and coefficients with errors, for people to read."""
-        return Summary.of(cast(LinearModel, self._model()))
 
-    def plot(self, column: str) -> Any:
-        """Return a matplotlib figure of predictions along a column; needs the extra "plots".
+class LogisticRegression(
+    ClassifierMixin,  # type: ignore[misc]
+    _GeneralizedEstimator,
+    GeneralizedOptions,
+):
+    """Logistic regression on a release of labels of two classes, with the table of its features.
 
-        Other columns stay at typical values. Bands are at `confidence`: for what privacy adds and,
-        where the residual is known, for privacy and sampling.
-        """
-        return render(effect_picture(cast(LinearModel, self._model()), column))
+    `fit(release, table)` needs a release whose noise is public, as of shaped-flag and noisy-rows.
+    It reads the features of the table in some ten passes and no label: what it knows of labels is
+    what was released, so it costs no privacy. `LinearRegressor` on the same release needs no table.
+
+    Parameters
+    ----------
+    columns : list of str or None
+        Columns of the table to regress on, with the constant; None is all.
+    confidence : float
+        Level of the intervals in `coefficients_`.
+    shrink : bool
+        Predict with a posterior mean, shrunk by what the noise asks for. False takes the
+        coefficients at which the release's label sums are the expected ones, and is refused where
+        there are none, because of the noise or because columns separate the classes.
+        `coefficients_` and their intervals are never shrunk.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes that the release was declared with, or else the ends of its label range. The
+        first counts as 0.
+    coef_, intercept_ : ndarray (p,), float
+        The log-odds of the second class are design @ coef_ + intercept_. The constant column of the
+        release has 0 in `coef_`.
+    coefficients_ : tuple of Coefficient
+        For inference, in original units, not shrunk: one step of Newton's method from those that
+        predict. Errors are from privacy, and from the sampling of rows.
+    rule_ : dict
+        How strongly coefficients were shrunk, and in how many rounds.
+    quality_ : Quality or None
+        Estimated from the release alone; its gain is in deviance per row, approximately.
+    effects_ : tuple of Effect
+        The log-odds along each column, the others at typical values, with their standard errors.
+    releases_, label_range_, features_, options_, feature_names_ : as in `LinearRegressor`
+    """
+
+    _family = "logistic"
+
+    def predict(self, X: Any, *, unknown: Literal["base", "error"] = "base") -> NDArray[Any]:
+        """Return the likelier class of every row; `X` and `unknown` are as in `LinearRegressor`."""
+        likely = _Estimator.predict(self, X, unknown=unknown) > 0.5
+        classes: NDArray[Any] = self.classes_
+        return classes[likely.astype(np.intp)]
+
+    def predict_proba(self, X: Any, *, unknown: Literal["base", "error"] = "base") -> Array:
+        """Return the probabilities of both classes, a column each, for every row."""
+        probabilities = _Estimator.predict(self, X, unknown=unknown)
+        return np.column_stack([1 - probabilities, probabilities])
+
+
+class PoissonRegressor(
+    RegressorMixin,  # type: ignore[misc]
+    _GeneralizedEstimator,
+    GeneralizedOptions,
+):
+    """Poisson regression on a release of counts, with the table of its features.
+
+    As `LogisticRegression`, for labels that are counts: the logarithm of the expected count is
+    design @ coef_ + intercept_. Predictions are expected counts, within the public label range.
+
+    Where the residual of the linear fit is published, errors from sampling are those of counts
+    whose variance is a multiple of their mean, estimated from it; elsewhere those of Poisson's law.
+
+    Parameters
+    ----------
+    columns, confidence, shrink : as in `LogisticRegression`
+
+    Attributes
+    ----------
+    coef_, intercept_, coefficients_, rule_, quality_, effects_ : as in `LogisticRegression`
+    releases_, label_range_, features_, options_, feature_names_ : as in `LinearRegressor`
+    """
+
+    _family = "poisson"
 
 
 @dataclass(eq=False, repr=False)
-class BagRegressor(_Estimator, NetworkOptions):
+class BagRegressor(RegressorMixin, _Estimator, NetworkOptions):  # type: ignore[misc]
     """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.
 
     `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release, or from the

@@ -4,7 +4,7 @@
     2. the coefficients that predict, by the rule that options ask for -> `fit_rules.choose_rule`
     3. the coefficients for inference, never shrunk, with intervals    -> `_coefficients`
     4. how good predictions are                                        -> `estimate_quality`
-    5. how predictions move with each column                           -> `_effects`
+    5. how predictions move with each column                           -> `column_effects`
 
 All of it is post-processing: it costs no privacy.
 """
@@ -26,7 +26,14 @@ from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.fit_rules import FitRule, choose_rule, solution_map
-from labeldp.learners.models import Coefficient, Effect, LinearModel, LinearOptions, Quality
+from labeldp.learners.models import (
+    Coefficient,
+    Effect,
+    GeneralizedOptions,
+    LinearModel,
+    LinearOptions,
+    Quality,
+)
 from labeldp.learners.normal_equations import (
     Array,
     NoisyNormalEquations,
@@ -47,7 +54,6 @@ POINTS = 33
 """Values of a number at which predictions are shown."""
 MAX_LEVELS = 40
 _RELEASE_FIELDS = ("mechanism", "epsilon", "delta", "rows", "bags")
-"""What a model records of a release."""
 
 
 def fit_release(
@@ -65,24 +71,28 @@ def fit_release(
             "leave it out"
         )
     with refuse_contradictions():
-        facts = [
-            {name: each.certificate.get(name) for name in _RELEASE_FIELDS} for each in releases
-        ]
-        # A certificate that nobody verified may hold anything; these numbers are shown and saved.
-        for name in _RELEASE_FIELDS[1:]:
-            if not all(isinstance(fact[name], int | float | None) for fact in facts):
-                raise TypeError(f"{name} is no number")
+        facts = release_facts(releases)
         equations, rule, features, label_range = _fit(releases, source, options)
-        model = _model(equations, rule, options, *features.to_original_units())
+        model = linear_model(equations, rule, options, *features.to_original_units())
         return replace(
             model,
             features=features,
             feature_names=features.names,
             label_range=label_range,
             quality=estimate_quality(equations, rule),
-            releases=tuple(facts),
-            effects=_effects(features, equations, rule),
+            releases=facts,
+            effects=column_effects(features, equations, rule),
         )
+
+
+def release_facts(releases: Sequence[Release]) -> tuple[dict[str, Any], ...]:
+    """Return what a model records of releases."""
+    facts = [{name: each.certificate.get(name) for name in _RELEASE_FIELDS} for each in releases]
+    # A certificate that nobody verified may hold anything; these numbers are shown and saved.
+    for name in _RELEASE_FIELDS[1:]:
+        if not all(isinstance(fact[name], int | float | None) for fact in facts):
+            raise TypeError(f"{name} is no number")
+    return tuple(facts)
 
 
 def fit_rows(
@@ -96,14 +106,14 @@ def fit_rows(
     equations = plain_equations(design, labels, 0 if added else None)
     rule = choose_rule(equations, options, (-math.inf, math.inf))
     shown = ("intercept",) * added + (names or tuple(f"x{k}" for k in range(rows.shape[1])))
-    model = _model(equations, rule, options, shown, np.eye(len(shown)))
+    model = linear_model(equations, rule, options, shown, np.eye(len(shown)))
     return replace(model, coef=model.coef[added:], feature_names=names)
 
 
-def _model(
+def linear_model(
     equations: NoisyNormalEquations,
     rule: FitRule,
-    options: LinearOptions,
+    options: LinearOptions | GeneralizedOptions,
     names: Sequence[str],
     to_original: Array,
 ) -> LinearModel:
@@ -278,7 +288,7 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
 # --- effects ---
 
 
-def _effects(
+def column_effects(
     features: FeatureMap, equations: NoisyNormalEquations, rule: FitRule
 ) -> tuple[Effect, ...]:
     """Return how predictions move with each column while the others stay at typical values.

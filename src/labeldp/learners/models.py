@@ -1,8 +1,9 @@
 """What a learner has learnt: frozen values that predict raw rows and are saved as one file.
 
-    LinearModel    coefficients, with intervals and standard errors, and what chose them
-    NetworkModel   the matrices of a ReLU network, and how raw rows become its inputs
-    load_model     reads either from its file
+    LinearModel             coefficients, with intervals and standard errors, and what chose them
+    GeneralizedLinearModel  the same, for probabilities of two classes or for counts
+    NetworkModel            the matrices of a ReLU network, and how raw rows become its inputs
+    load_model              reads any of them from its file
 
 A file is a JSON document with exact floats. Where a model has arrays, it is a NumPy .npz that holds
 the document's text as the bytes of `header`; it is not compressed, so it cannot unfold into more
@@ -17,10 +18,11 @@ import io
 import json
 import math
 import zipfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +48,7 @@ from labeldp.mechanisms.options import checked, option
 Array = NDArray[np.float64]
 Matrix = NDArray[np.float32]
 Arrays = dict[str, NDArray[Any]]
-OptionsT = TypeVar("OptionsT", "LinearOptions", "NetworkOptions")
+OptionsT = TypeVar("OptionsT", "LinearOptions", "GeneralizedOptions", "NetworkOptions")
 
 VERSION = 1
 NETWORKS = 5
@@ -187,6 +189,19 @@ class LinearOptions:
 
 
 @dataclass
+class GeneralizedOptions:
+    """The parameters of `LogisticRegression` and `PoissonRegressor`, which explain them."""
+
+    columns: tuple[str, ...] | None = option(to_str_tuple)
+    confidence: float = option(checked(to_float, partial(in_range, 0, 1)), 0.95)
+    shrink: bool = option(to_bool, True)
+
+    def checked_options(self) -> GeneralizedOptions:
+        """Return the options as plain values; refuse what makes no sense."""
+        return plain_options(self, GeneralizedOptions)
+
+
+@dataclass
 class NetworkOptions:
     """The parameters of `BagRegressor` that training reads, which explains them."""
 
@@ -209,13 +224,40 @@ class NetworkOptions:
 # --- models ---
 
 
+@dataclass(frozen=True)
+class Family:
+    """A law of labels whose mean is a function of Xβ, with the canonical link."""
+
+    mean: Callable[[Array], Array]
+    """A': from Xβ to the mean."""
+    link: Callable[[float], float]
+    """From a mean to Xβ."""
+    variance: Callable[[Array], Array]
+    """A'': of a label, from its mean."""
+
+
+_MOST_LOG = 100.0
+"""Counts above exp of this are not told apart."""
+FAMILIES = {
+    "logistic": Family(
+        lambda linear: 0.5 + 0.5 * np.tanh(0.5 * linear),
+        lambda mean: math.log(mean / (1 - mean)),
+        lambda mean: mean * (1 - mean),
+    ),
+    "poisson": Family(
+        lambda linear: np.exp(np.minimum(linear, _MOST_LOG)), math.log, lambda mean: mean
+    ),
+}
+
+
 @dataclass(frozen=True, eq=False)
 class LinearModel:
     """A fitted linear model; `LinearRegressor` explains the fields."""
 
     FORMAT: ClassVar[str] = "labeldp.linear-regressor"
+    OPTIONS: ClassVar[type[Any]] = LinearOptions
 
-    options: LinearOptions
+    options: LinearOptions | GeneralizedOptions
     coef: Array
     intercept: float
     coefficients: tuple[Coefficient, ...]
@@ -236,16 +278,25 @@ class LinearModel:
     def predict(self, rows: Any, unseen: UnseenValues | None = None) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
         design = rows if self.features is None else self.features.design(rows, unseen)
-        return _clip(design @ self.coef + self.intercept, self)
+        return self.response(design @ self.coef + self.intercept)
+
+    @property
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the label range."""
+        return isinstance(self.options, LinearOptions) and self.options.clip
+
+    def response(self, linear: Array) -> Array:
+        """Return predictions from design @ coef + intercept."""
+        return _clip(linear, self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
         _write(path, self, {"coef": self.coef.tolist()}, {})
 
     @classmethod
-    def from_document(cls, document: dict[str, Any], _arrays: Arrays) -> LinearModel:
+    def from_document(cls, document: dict[str, Any], _arrays: Arrays) -> Self:
         """Return the model of a file; any damage is an exception."""
-        values = _common_values(cls, document, LinearOptions)
+        values = _common_values(cls, document, cls.OPTIONS)
         values |= {
             "coef": np.array(values["coef"], dtype=np.float64),
             "intercept": to_float("intercept", values["intercept"]),
@@ -254,6 +305,44 @@ class LinearModel:
             "effects": tuple(Effect(**entry) for entry in values["effects"]),
         }
         return cls(**values)
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralizedLinearModel(LinearModel):
+    """A fitted logistic or Poisson model.
+
+    The mean label is a function of design @ coef + intercept; `effects` are on the scale of that.
+    """
+
+    FORMAT: ClassVar[str] = "labeldp.generalized-linear-model"
+    OPTIONS: ClassVar[type[Any]] = GeneralizedOptions
+
+    family: str = "logistic"
+    """One of `FAMILIES`."""
+    classes: NDArray[Any] | None = None
+    """Of a logistic model: the label that counts as 0, and the one that counts as 1."""
+
+    @property
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the label range: counts are."""
+        return self.classes is None
+
+    def response(self, linear: Array) -> Array:
+        """Return probabilities of the second class, or expected counts in the label range."""
+        return _clip(FAMILIES[self.family].mean(linear), self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model as one JSON file."""
+        classes = None if self.classes is None else self.classes.tolist()
+        _write(path, self, {"coef": self.coef.tolist(), "classes": classes}, {})
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any], arrays: Arrays) -> Self:
+        """Return the model of a file; any damage is an exception."""
+        model = super().from_document(document, arrays)
+        if model.family not in FAMILIES:
+            raise ValueError(f"its family is {describe_value(model.family)}; update labeldp")
+        return replace(model, classes=None if model.classes is None else np.array(model.classes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,6 +375,11 @@ class NetworkModel:
     def coefficients(self) -> tuple[Coefficient, ...]:
         """No coefficients: a network is not linear."""
         return ()
+
+    @property
+    def clips(self) -> bool:
+        """Whether predictions are clipped to the label range."""
+        return self.options.clip
 
     def predict(self, rows: Any, unseen: UnseenValues | None = None) -> Array:
         """Return predictions for raw rows or, without a feature map, for an array."""
@@ -325,12 +419,12 @@ class NetworkModel:
         return cls(**values | {"layers": (first, *others)})
 
 
-Model = LinearModel | NetworkModel
+Model = LinearModel | GeneralizedLinearModel | NetworkModel
 
 
 def _clip(predictions: Array, model: Model) -> Array:
     """Return predictions within the public label range, if there is one and it is wanted."""
-    if model.label_range is None or not model.options.clip:
+    if model.label_range is None or not model.clips:
         return predictions
     return np.asarray(np.clip(predictions, *model.label_range))
 
@@ -426,7 +520,8 @@ def _write(
 def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Model:
     """Return the model in a file, of this kind or of any; what is out of place is an InputError."""
     content = read_bytes(to_path("path", path), math.inf)
-    kinds = {each.FORMAT: each for each in (LinearModel, NetworkModel) if kind in (None, each)}
+    known = (LinearModel, GeneralizedLinearModel, NetworkModel)
+    kinds = {each.FORMAT: each for each in known if kind in (None, each)}
     try:
         document, arrays = _parse(content)
         if document["format"] not in kinds:

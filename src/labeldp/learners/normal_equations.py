@@ -418,27 +418,35 @@ def _estimated_equations(
 
 
 def joint_equations(releases: Sequence[Release]) -> tuple[NoisyNormalEquations, FeatureMap]:
-    """Return what releases of different rows say together, in the columns of the first.
+    """Return what releases of different rows say together, in the columns of the first."""
+    changes, features = joint_columns(releases)
+    parts = []
+    for release, change in zip(releases, changes, strict=True):
+        assert isinstance(release.label_model, SumLabels)  # joint_columns has checked it
+        equations = sum_equations(release, release.label_model)
+        parts.append(replace(equations, root=equations.root @ change))
+    return pool(parts), features
 
-    The feature map is the first one, with numbers winsorised no nearer than in any. Raise
-    InputError where the releases do not belong together.
+
+def joint_columns(releases: Sequence[Release]) -> tuple[list[Array], FeatureMap]:
+    """Return the matrix that turns coefficients of the first map into each release's own.
+
+    The feature map beside them is the first one, with numbers winsorised no nearer than in any.
+    Raise InputError where the releases do not belong together.
     """
     _check_together(releases)
     maps = [release.features for release in releases]
-    ours, parts = _raw_combinations(maps[0]), []
-    for release in releases:
-        assert isinstance(release.label_model, SumLabels)  # checked above
-        equations = sum_equations(release, release.label_model)
-        theirs = _raw_combinations(release.features)
-        if not np.array_equal(ours, theirs):  # turn coefficients of the first map into its own
-            change = np.linalg.lstsq(theirs, ours)[0]
+    ours, changes = _raw_combinations(maps[0]), list[Array]()
+    for features in maps:
+        theirs, change = _raw_combinations(features), np.identity(len(maps[0].names))
+        if not np.array_equal(ours, theirs):
+            change = np.asarray(np.linalg.lstsq(theirs, ours)[0], dtype=np.float64)
             if (np.abs(theirs @ change - ours) > _ROUNDING * np.abs(ours).max(axis=0)).any():
                 raise InputError(
                     "the releases do not go together: they leave out different columns, because "
                     "in one a column depends on others; plan them without it"
                 )
-            equations = replace(equations, root=equations.root @ change)
-        parts.append(equations)
+        changes.append(change)
     numeric = tuple(
         replace(
             columns[0],
@@ -449,7 +457,7 @@ def joint_equations(releases: Sequence[Release]) -> tuple[NoisyNormalEquations, 
         for columns in zip(*(each.numeric for each in maps), strict=True)
     )
     rows = sum(each.rows for each in maps)
-    return pool(parts), replace(maps[0], rows=rows, numeric=numeric)
+    return changes, replace(maps[0], rows=rows, numeric=numeric)
 
 
 def pool(parts: Sequence[NoisyNormalEquations]) -> NoisyNormalEquations:

@@ -53,12 +53,17 @@ class Summary:
                 else "Errors from sampling are not known, because the residual is not: it was not "
                 "published, or with too much noise. Intervals cover what privacy adds."
             )
+        if model.rule.get("family") == "poisson" and "dispersion" not in model.rule:
+            notes.append(
+                "Errors from sampling are those of Poisson's counts, whose variance is their mean: "
+                "the residual that would show more was not published, or with too much noise."
+            )
         return cls(
             {
                 "releases": list(model.releases),
                 "rows": sum(release["rows"] or 0 for release in model.releases) or None,
                 "rule": model.rule,
-                "clipped_to": list(model.label_range or ()) if model.options.clip else None,
+                "clipped_to": list(model.label_range or ()) if model.clips else None,
                 "quality": None if quality is None else asdict(quality),
                 "confidence": model.options.confidence,
                 "intervals_for": target,
@@ -111,8 +116,9 @@ class Summary:
         if ends:
             predictions += f", clipped to {ends[0]:g} … {ends[1]:g}"
         facts.append(("predictions", predictions))
+        unit = "deviance" if "family" in rule else "mean square"
         titles = {
-            "gain": "gain over the constant, in mean square",
+            "gain": f"gain over the constant, in {unit}",
             "r2": "R²",
             "residual_std": "residual spread",
         }
@@ -139,7 +145,6 @@ def effect_picture(model: LinearModel, column: str) -> Picture:
     place = columns.index(column)
     effect, level = model.effects[place], f"{model.options.confidence:.0%}"
     levels = isinstance(effect.values[0], str)
-    ends = model.label_range if model.options.clip and model.label_range else (-np.inf, np.inf)
     layers = [("prediction, " + f"{level} for what privacy adds", effect.privacy_errors)]
     if effect.total_errors is not None:  # the wider band lies below
         layers.insert(0, (f"{level}, privacy and sampling", effect.total_errors))
@@ -147,7 +152,7 @@ def effect_picture(model: LinearModel, column: str) -> Picture:
     for name, errors in layers:
         reach = _deviations(model) * np.array(errors or [0.0] * len(effect.values))
         y, low, high = (
-            tuple(np.clip(np.array(effect.predictions) + shift, *ends).tolist())
+            tuple(model.response(np.array(effect.predictions) + shift).tolist())
             for shift in (0.0, -reach, reach)
         )
         outer = len(layers) == 2 and not curves

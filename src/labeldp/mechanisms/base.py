@@ -200,6 +200,10 @@ class MechanismPlan:
             raise PlanError(
                 f"the plan is for the labels {self.table['label']!r}; name these, or plan again"
             )
+        classes = self.table.get("classes")
+        if source.classes != (classes and tuple(classes)):
+            said = f"the classes {classes[0]!r} and {classes[1]!r}" if classes else "no classes"
+            raise PlanError(f"the plan is for labels with {said}; scan the table so, or plan again")
         if source.label_range != (labels.low, labels.high):
             raise PlanError(
                 f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
@@ -271,6 +275,8 @@ class MechanismPlan:
             labels["rows_left_out"] = left_out
         if source.drop_missing_labels and (texts := _missing_texts(source)):
             labels["na"] = texts
+        if source.classes is not None:
+            labels["classes"] = list(source.classes)
         return PendingRelease(
             self.features,
             schema,

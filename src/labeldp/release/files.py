@@ -350,10 +350,24 @@ def public_rows(release: Release, data: Any) -> Source:
     return scan(
         data,
         label=labels["column"] if dropped else None,
+        classes=labels.get("classes") if dropped else None,
         person=None if person is None else person["column"],
         drop_missing_labels=dropped,
         **options,
     )
+
+
+def model_rows(release: Release, data: Any) -> Source:
+    """Return the rows that a release was made from, for a model that is fitted to all of them."""
+    if release.holds_rows and not release.needs_rows:
+        table = release.table
+        data = table.path if isinstance(table, StoredTable) else table
+        return scan(data, **release.features.reading)
+    if data is None:
+        raise InputError(
+            "the fit reads the features of the released table; give it: `fit(release, table)`"
+        )
+    return data if isinstance(data, Source) else public_rows(release, data)
 
 
 def table_rows(release: Release, data: Any) -> Source | None:
@@ -415,6 +429,12 @@ def _file_problems(folder: Path, release: Release) -> Iterator[str]:
         )
     if labels["missing"] == "refused" and {"na", "rows_left_out"} & labels.keys():
         yield "certificate.labels: no row was left out, yet it says which ones"
+    if "classes" in labels:
+        same = {text.strip().lower() for text in labels["classes"]}
+        if len(same) < 2 or labels["outside_range"] != "refused":
+            yield "certificate.labels: two classes must differ, and others are refused"
+        if certificate["label_range"] != [0, 1]:
+            yield "certificate: label_range of two classes is 0 to 1"
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
         yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"
