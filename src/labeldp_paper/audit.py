@@ -61,7 +61,7 @@ from labeldp.mechanisms.sampled_wtd_flag import LabelledBags, SampledWtdFlagClai
 from labeldp.mechanisms.shaped_flag import (
     ShapedFlagClaim,
     aggregate_labels,
-    residual_root,
+    second_moment,
 )
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim, draw_aggregates
 from labeldp.passes.engine import Engine, LocalEngine
@@ -335,19 +335,16 @@ class NoisyRowsDataset(KnownDataset):
 
 
 class ShapedFlagDataset(KnownDataset):
-    """Aggregates are noise about C·Xᵀy, and the residual's root about σ (theory §9)."""
+    """Aggregates are noise about C·Xᵀy, and the second moment about Σ(y − c)² (theory §9, §15)."""
 
-    private = ("residual_root",)
+    private = ("second_moment",)
 
     def __init__(self, plan: Plan, source: Source, engine: Engine, rows: Rows) -> None:  # noqa: ARG002
         self._claim, self._weights = self._facts(plan)
         self._labels = plan.labels
         sums = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
         self._gram, self._moments = engine.run_pass("label sums", source, *sums)
-        self._residual = ExactLeastSquares(
-            plan.factor_of(self._gram, saturated=True), self._moments
-        )
-        cross, _, self._root = least_squares(plan, source)
+        cross, *_ = least_squares(plan, source)
         self._mean = self._weights.matrix @ cross
 
     @staticmethod
@@ -380,15 +377,16 @@ class ShapedFlagDataset(KnownDataset):
             sums = self._gram, self._moments
             drawn.append(aggregate_labels(copies, *sums, self._labels, claim, grid, randomness))
         shown = {"aggregates": np.concatenate(drawn).reshape(releases, weights.rank)}
-        if claim.residual_noise_std is not None:
-            args = claim, self._residual, self._labels, randomness
-            shown["residual"] = np.array([[residual_root(*args)] for _ in range(releases)])
+        if claim.second_moment_noise_std is not None:
+            args = claim, self._moments, self._labels, randomness
+            squares = [[second_moment(*args)] for _ in range(releases)]
+            shown["second moment"] = np.array(squares, dtype=np.float64)
         return shown
 
     def read(self, release: Release) -> Observation:
-        root = release.certificate.get("residual_root")
+        square = release.certificate.get("second_moment")
         shown = {"aggregates": release.labels[None]}
-        return shown if root is None else shown | {"residual": np.array([[root]])}
+        return shown if square is None else shown | {"second moment": np.array([[square]])}
 
     def parts(self, shown: Observation) -> tuple[NoiseComponent, ...]:
         claim, radial = self._claim, self._claim.noise_law == options.RADIAL
@@ -401,18 +399,18 @@ class ShapedFlagDataset(KnownDataset):
             rounded_noise.grid_for(claim.noise_std),
             claim.width * claim.length,
         )
-        if claim.residual_noise_std is None or claim.residual_scale is None:
+        if claim.second_moment_noise_std is None or claim.single_scale is None:
             return (aggregates,)
-        root = NoiseComponent(
-            "residual",
-            shown["residual"],
-            np.array([self._root]),
-            np.array([[claim.residual_scale]]),
+        square = NoiseComponent(
+            "second moment",
+            shown["second moment"],
+            np.array([math.ldexp(float(self._moments.square), 2 * self._labels.exponent)]),
+            np.array([[claim.single_scale]]),
             LAPLACE if radial else NORMAL,
-            rounded_noise.grid_for(claim.residual_noise_std),
-            claim.residual_reach,
+            rounded_noise.grid_for(claim.second_moment_noise_std),
+            claim.single_reach,
         )
-        return aggregates, root
+        return aggregates, square
 
 
 class FloorDataset(KnownDataset):

@@ -22,7 +22,7 @@ from labeldp.sampling.streams import Randomness
 from tests.console import Result, labeldp
 
 ROWS = 200
-DRAWN = {"seal", "residual_root"}
+DRAWN = {"seal", "second_moment"}
 """Fields of a certificate that hold drawn numbers, or follow from them."""
 HASHES = re.compile(r"[0-9a-f]{64}|\"contentSize\": \"[^\"]*\"")
 """Of files and their sizes, which hold drawn numbers."""

@@ -42,9 +42,9 @@ def released(rows: Any = None, **asked: Any) -> Release:
 
 
 def test_two_shaped_releases_cost_less_than_twice(shaped: Path) -> None:
-    """Theory §13; the share of the residual is in."""
+    """Theory §13; the share of the second moment is in."""
     certificate = Release.load(shaped).certificate
-    assert certificate["shape"]["residual_noise_std"] is not None
+    assert certificate["shape"]["second_moment_noise_std"] is not None
     together = compose([shaped, shaped])
     assert together.epsilon(1e-6) == pytest.approx(1.455, abs=5e-4)
     assert together.epsilon(2e-6) == pytest.approx(1.403, abs=5e-4)

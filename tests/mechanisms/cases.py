@@ -74,7 +74,7 @@ CASES = {
             "bag_size": 3,
         },
         unnoticed={("shape", "gap"), ("shape", "passes")},
-        drawn=("residual_root",),
+        drawn=("second_moment",),
     ),
     EVERY: Case(
         hides=("row_noise", "scale"),

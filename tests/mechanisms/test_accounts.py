@@ -31,7 +31,7 @@ def test_shaped_noise_has_the_deviation_of_its_budget() -> None:
     assert (answer["noise_law"], answer["residual_share"]) == ("gaussian", 0.25)
     assert answer["mu"] == pytest.approx(mu() * math.sqrt(0.75), rel=1e-8)
     assert answer["noise_std"] == pytest.approx(4 / answer["mu"])
-    assert answer["residual_noise_std"] == pytest.approx(4 / (mu() * 0.5), rel=1e-8)
+    assert answer["second_moment_noise_std"] == pytest.approx(4 / (mu() * 0.5), rel=1e-8)
     pure = ask(SHAPED, residual_share=0.25, delta=0.0, features=8)
     assert (pure["noise_law"], pure["mu"]) == ("radial", None)
     assert pure["aggregate_epsilon"] == pytest.approx(0.75, rel=1e-8)

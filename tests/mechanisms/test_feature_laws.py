@@ -159,13 +159,13 @@ def test_a_given_seed_is_not_called_random(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [1e6, -1e6])
-def test_residuals_that_no_labels_leave(value: float, tmp_path: Path) -> None:
+def test_second_moments_that_no_labels_have(value: float, tmp_path: Path) -> None:
     rows = source(ROWS)
     release = small_plan(SHAPED, rows).release(rows)
-    assert release.certificate["residual_root"] is not None
-    forged = replace(release, certificate=seal(release.certificate | {"residual_root": value}))
+    assert release.certificate["second_moment"] is not None
+    forged = replace(release, certificate=seal(release.certificate | {"second_moment": value}))
     (problem,) = verify(saved(forged, tmp_path / "r")).problems
-    assert problem.startswith("certificate: residual_root is impossible")
+    assert problem.startswith("certificate: second_moment is impossible")
 
 
 @pytest.mark.parametrize("mechanism", [FLAG, SAMPLED, NOISY, SHAPED, EVERY])

@@ -96,8 +96,8 @@ def test_a_persons_labels_moved_together_stay_within_the_claim(share: float) -> 
         here = rows[one]
         for signs in (np.ones(len(here)), rng.choice([-1, 1], len(here))):
             seen.append(realised_mu(made, data, here, signs, share > 0))
-    assert max(seen) <= claim_of(made).total_cost
-    assert max(seen) > 0.3 * claim_of(made).total_cost
+    assert max(seen) <= math.hypot(*claim_of(made).costs)
+    assert max(seen) > 0.3 * math.hypot(*claim_of(made).costs)
     assert 0.999999 * made.claim.delta < made.claim.delta_at(1.0) <= made.claim.delta
 
 
@@ -114,7 +114,7 @@ def test_the_claim_is_reached_where_rows_are_parallel() -> None:
     assert claim.person is not None
     assert claim.person.rows == 5
     seen = realised_mu(made, with_ids(data, ids), list(range(10, 15)), np.ones(5), False)
-    assert 0.99999 * claim.total_cost < seen <= claim.total_cost
+    assert 0.99999 * math.hypot(*claim.costs) < seen <= math.hypot(*claim.costs)
     for epsilon in (0.1, 1.0, 2.0):
         assert 0.999 < gaussian.delta(epsilon, seen) / claim.delta_at(epsilon) <= 1
     assert 0.999999 * claim.delta < claim.delta_at(1.0) <= claim.delta
@@ -141,7 +141,7 @@ def test_single_rows_cost_what_they_did(made: Plan) -> None:
     rows = claim_of(small_plan(SHAPED, noise="gaussian"))
     assert single.length == pytest.approx(rows.length, rel=1e-6)
     assert single.noise_std == pytest.approx(rows.noise_std, rel=1e-6)
-    assert single.residual_noise_std == rows.residual_noise_std
+    assert single.second_moment_noise_std == rows.second_moment_noise_std
     assert claim_of(made).noise_std > 2 * single.noise_std
 
 
@@ -180,10 +180,10 @@ def test_a_person_bound_that_is_too_small_is_caught(made: Plan, tmp_path: Path) 
 
     def fewer_rows(certificate: dict[str, Any]) -> None:
         person, shape = certificate["person"], certificate["shape"]
-        shape["residual_noise_std"] *= math.sqrt(1 - 1 / person["rows"])
+        shape["second_moment_noise_std"] *= 1 - 1 / person["rows"]
         person["rows"] -= 1
 
-    off_grid = release.certificate | {"residual_root": 0.0}
+    off_grid = release.certificate | {"second_moment": 0.0}
     fewer = forged_claim(replace(release, certificate=off_grid), fewer_rows)
     assert "a person has" in " ".join(verify(saved(fewer, tmp_path / "rows"), data).problems)
     unnamed = forged_claim(release, lambda c: c.pop("person"))

@@ -222,7 +222,7 @@ def test_a_factor_of_another_table_is_not_used(mechanism: str) -> None:
         mixed = replace(held, factor=factor)
         release = mixed.release(first, randomness=Randomness.experiment(3))
         assert release.table.equals(expected.table)
-        told = ("floor", "residual_root")
+        told = ("floor", "second_moment")
         assert [release.certificate.get(each) for each in told] == [
             expected.certificate.get(each) for each in told
         ]

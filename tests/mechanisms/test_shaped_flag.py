@@ -97,7 +97,7 @@ def realised_mu(made: Plan, row: int, patch: pytest.MonkeyPatch, share: bool) ->
     for value in RANGE:
         rows = scan(with_label(table(ROWS), row, value), label="label", label_range=RANGE)
         made.release(rows, randomness=Randomness.experiment(0))
-    parts = 2 if share else 1  # the residual's root comes first
+    parts = 2 if share else 1  # the second moment comes first
     square = 0.0
     for part in range(parts):
         one, two = sampler.means[part], sampler.means[part + parts]
@@ -120,7 +120,7 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
     for row in {worst, *range(0, ROWS, 57)}:
         with pytest.MonkeyPatch.context() as patch:
             seen[row] = realised_mu(made, row, patch, share > 0)
-    assert max(seen.values()) <= claim.total_cost
+    assert max(seen.values()) <= math.hypot(*claim.costs)
     for epsilon in (0.1, 0.5, 1.0, 2.0):
         true, claimed = gaussian.delta(epsilon, seen[worst]), claim.delta_at(epsilon)
         assert true <= claimed
@@ -129,7 +129,7 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
     assert claim.delta_at(1.0) <= claim.delta
     assert claim.delta_at(1.0) > 0.999999 * claim.delta
     if share == 0.0:
-        assert seen[worst] > 0.99999 * claim.total_cost
+        assert seen[worst] > 0.99999 * math.hypot(*claim.costs)
 
 
 def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None:
@@ -216,16 +216,36 @@ def test_a_ridge_is_that_of_all_rows_with_noise_on_the_normal_equations(made: Pl
     assert fitted.coef_[1:] == pytest.approx(expected[1:], rel=1e-7, abs=1e-9)
 
 
-def test_the_residual_is_published_with_its_noise() -> None:
-    made = made_plan(3000, residual_share=0.5)
-    rows, labels = codes(made, 3000).astype(float), table(3000)["label"].to_numpy()
-    fit = rows @ np.linalg.lstsq(rows, labels, rcond=None)[0]
-    root, noise = float(np.linalg.norm(labels - fit)), claim_of(made).residual_noise_std
-    assert noise is not None
-    seen = [one_release(made, seed, 3000).certificate["residual_root"] for seed in range(60)]
-    assert abs(np.mean(seen) - root) < 5 * noise / math.sqrt(60)
-    assert np.std(seen) == pytest.approx(noise, rel=0.4)
-    assert made_plan(residual_share=0.0).claim.to_json()["shape"]["residual_noise_std"] is None
+def squares(made: Plan, rows: int, times: int) -> Array:
+    """The noise on the second moment, in deviations, of so many draws."""
+    sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
+    _, moments = LocalEngine().run_pass("sums", source(rows), *sums)
+    claim, random = claim_of(made), Randomness.experiment(0)
+    labels = table(rows)["label"].to_numpy()
+    truth = float(np.square(labels - claim.second_moment_centre).sum())
+    drawn = [module.second_moment(claim, moments, made.labels, random) for _ in range(times)]
+    return (np.array(drawn, dtype=float) - truth) / claim.second_moment_noise_std
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_second_moment_is_published_with_its_noise(intercept: bool) -> None:
+    """About the middle of the range if labels may count from there, else about 0."""
+    made = made_plan(3000, residual_share=0.5, intercept=intercept)
+    claim = claim_of(made)
+    assert claim.second_moment_centre == (5.0 if intercept else 0.0)
+    assert claim.single_reach == pytest.approx(25.0 if intercept else 100.0)
+    noise = squares(made, 3000, 4000)
+    assert stats.kstest(noise, "norm").pvalue > 1e-4
+    for factor, honest in ((1.0, True), (0.94, False), (1.06, False)):
+        square = float(np.square(noise * factor).sum())
+        chance = min(stats.chi2(len(noise)).cdf(square), stats.chi2(len(noise)).sf(square))
+        assert bool(chance > 1e-4) is honest, chance
+    shown = one_release(made, 1, 3000).certificate["second_moment"]
+    labels = table(3000)["label"].to_numpy() - claim.second_moment_centre
+    assert abs(shown - np.square(labels).sum()) < 5 * claim.second_moment_noise_std
+    without = made_plan(residual_share=0.0)
+    assert "second_moment_noise_std" not in without.claim.to_json()["shape"]
+    assert without.release(source(ROWS)).certificate["second_moment"] is None
     with pytest.raises(InputError, match="residual_share"):
         made_plan(residual_share=1.0)
 
@@ -335,7 +355,9 @@ def test_weights_whose_squares_are_no_doubles_are_refused(
     assert "too large or too small" in problems(other, tmp_path / "r", table(ROWS))
 
 
-@pytest.mark.parametrize("name", ["length", "noise_std", "residual_noise_std"])
+@pytest.mark.parametrize(
+    "name", ["length", "noise_std", "second_moment_noise_std", "residual_noise_std"]
+)
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_noise_that_is_none_is_refused(
     made: Plan, released: Release, name: str, value: float, tmp_path: Path

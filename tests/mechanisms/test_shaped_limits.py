@@ -11,7 +11,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from labeldp.accounting.gaussian import largest_mu
 from labeldp.errors import InputError
+from labeldp.exact.label_sums import largest_square_move
 from labeldp.exact.row_norms import Weights
 from labeldp.mechanisms.noise_claim import GAUSSIAN, NOISE_LAWS, RADIAL, choose_noise as choose
 from labeldp.mechanisms.shaped_flag import (
@@ -28,7 +30,7 @@ from tests.tables import source
 
 MECHANISM = ShapedFlag()
 check, untested = MECHANISM.check, MECHANISM.not_checked
-_check_error, _check_residual = MECHANISM._check_stated_error, MECHANISM._check_residual
+_check_error, _check_number = MECHANISM._check_stated_error, MECHANISM._check_single_number
 
 Reals = Any
 TOO_LARGE = "aggregates.parquet has labels larger than those in the range can make them"
@@ -58,31 +60,39 @@ def claim(**changes: Any) -> ShapedFlagClaim:
     return ShapedFlagClaim(**given | changes)
 
 
-# --- the root of the residual --------------------------------------------------------------
+# --- the second moment, or the residual's root of earlier releases ---------------------------
+
+
+NUMBERS = {
+    "second_moment": {"residual_noise_std": None, "second_moment_noise_std": 8.0},
+    "residual_root": {},
+}
 
 
 @pytest.mark.parametrize(
-    ("law", "intercept", "low", "high"),
+    ("law", "centre", "intercept", "most"),
     [
-        (GAUSSIAN, True, -57.6, 40 + 57.6),
-        (GAUSSIAN, False, -57.6, 60 + 57.6),
-        (RADIAL, True, -224.0, 40 + 224.0),
-        (RADIAL, False, -224.0, 60 + 224.0),
+        (GAUSSIAN, 2.0, True, {"second_moment": 1600, "residual_root": 40}),
+        (GAUSSIAN, 0.0, False, {"second_moment": 3600, "residual_root": 60}),
+        (RADIAL, 2.0, True, {"second_moment": 1600, "residual_root": 40}),
+        (RADIAL, 0.0, False, {"second_moment": 3600, "residual_root": 60}),
     ],
 )
-def test_a_residual_root_is_within_its_reach_and_the_noise(
-    law: str, intercept: bool, low: float, high: float
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_is_within_its_reach_and_the_noise(
+    name: str, law: str, centre: float, intercept: bool, most: dict[str, int]
 ) -> None:
-    """Labels leave 4·√100 about their middle, or 6·√100 about 0."""
-    told = "certificate: residual_root is impossible: no labels in their range leave that"
-    made = claim(noise_law=law, intercept=intercept)
-    step = 2.0 ** (3 - 10)
-    for inside in (math.ceil(low / step), 0, 1, math.floor(high / step)):
-        assert not list(_check_residual(made, inside * step))
-    for outside in (math.ceil(low / step) - 1, math.floor(high / step) + 1):
-        assert list(_check_residual(made, outside * step)) == [told]
-    off = "certificate: residual_root is off its public grid: its low bits may leak"
-    assert list(_check_residual(made, 5.5 * step)) == [off]
+    """Labels are up to 4 from their middle, or 6 from 0, in 100 rows."""
+    far = 57.6 if law == GAUSSIAN else 224.0
+    told = f"certificate: {name} is impossible: no labels in their range leave that"
+    options = NUMBERS[name] | {"second_moment_centre": centre}
+    made, step = claim(noise_law=law, intercept=intercept, **options), 2.0 ** (3 - 10)
+    for inside in (math.ceil(-far / step), 0, 1, math.floor((most[name] + far) / step)):
+        assert not list(_check_number(made, {name: inside * step}))
+    for outside in (math.ceil(-far / step) - 1, math.floor((most[name] + far) / step) + 1):
+        assert list(_check_number(made, {name: outside * step})) == [told]
+    off = f"certificate: {name} is off its public grid: its low bits may leak"
+    assert list(_check_number(made, {name: 5.5 * step})) == [off]
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, RADIAL])
@@ -92,11 +102,13 @@ def test_noise_on_the_residual_goes_that_far_with_less_than_the_chance(law: str)
     assert far[law] < 1e-12
 
 
-def test_a_residual_is_published_if_and_only_if_there_is_noise_on_it() -> None:
-    told = "certificate: the residual is published, or not, against shape.residual_noise_std"
-    assert list(_check_residual(claim(), None)) == [told]
-    assert list(_check_residual(claim(residual_noise_std=None), 8.0)) == [told]
-    assert not list(_check_residual(claim(residual_noise_std=None), None))
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_is_published_if_and_only_if_there_is_noise_on_it(name: str) -> None:
+    told = f"certificate: {name} and the noise on it do not go together"
+    made, none = claim(**NUMBERS[name]), claim(residual_noise_std=None)
+    assert list(_check_number(made, {})) == [told]
+    assert list(_check_number(none, {name: 8.0})) == [told]
+    assert not list(_check_number(none, {}))
 
 
 # --- the size of labels, and what weights say ----------------------------------------------
@@ -176,8 +188,8 @@ def with_shape(release: Release, **times: float) -> list[str]:
 def test_a_budget_is_spent_but_for_a_millionth(released: Release) -> None:
     assert not list(check(released))
     told = ["certificate: the noise is not that of the budget"]
-    assert not with_shape(released, noise_std=1 + 0.8e-6, residual_noise_std=1 + 0.8e-6)
-    assert with_shape(released, noise_std=1 + 1.6e-6, residual_noise_std=1 + 1.6e-6) == told
+    assert not with_shape(released, noise_std=1 + 0.8e-6, second_moment_noise_std=1 + 0.8e-6)
+    assert with_shape(released, noise_std=1 + 1.6e-6, second_moment_noise_std=1 + 1.6e-6) == told
 
 
 def test_an_intercept_is_where_the_certificate_says(released: Release) -> None:
@@ -238,15 +250,31 @@ def test_what_a_check_cannot_see_is_said(released: Release) -> None:
 
 
 def test_costs_are_those_of_the_moves_over_the_scales_rounded_up() -> None:
-    """ΔL/s and Δ√k/s₀; radial noise of d columns has deviation √(d+1)·b, Laplace's √2·b."""
+    """ΔL/s and kΔ²/4/s₀; radial noise of d columns has deviation √(d+1)·b, Laplace's √2·b.
+
+    The residual's root of earlier releases moves by Δ√k.
+    """
     person = Person("id", 9)
     for law, spread, root in ((GAUSSIAN, 1, 1), (RADIAL, mpmath.sqrt(4), mpmath.sqrt(2))):
-        made = claim(noise_law=law, person=person)
-        aggregates, residual = made.costs
-        assert aggregates == pytest.approx(float(8 * 0.5 / (4 / spread)), rel=1e-14)
-        assert residual == pytest.approx(float(8 * 3 / (8 / root)), rel=1e-14)
-        together = aggregates + residual if law == RADIAL else math.hypot(aggregates, residual)
-        assert made.total_cost == pytest.approx(together, rel=1e-14)
+        earlier = claim(noise_law=law, person=person)
+        now = claim(
+            noise_law=law, person=person, second_moment_centre=2.0, **NUMBERS["second_moment"]
+        )
+        for made, reach in ((earlier, 8 * 3), (now, 9 * 16)):
+            aggregates, single = made.costs
+            assert aggregates == pytest.approx(float(8 * 0.5 / (4 / spread)), rel=1e-14)
+            assert single == pytest.approx(float(reach / (8 / root)), rel=1e-14)
+
+
+def test_a_label_moves_the_second_moment_no_further() -> None:
+    """By brute force over labels on a fine grid."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        low, width, centre = rng.normal(), rng.uniform(0.1, 3), rng.normal()
+        squares = np.square(np.linspace(low, low + width, 20_001) - centre)
+        most = largest_square_move((low, low + width), centre)
+        assert squares.max() - squares.min() <= most * (1 + 1e-12)
+        assert squares.max() - squares.min() > 0.999 * most
 
 
 def test_costs_are_never_less_than_what_they_are() -> None:
@@ -254,40 +282,48 @@ def test_costs_are_never_less_than_what_they_are() -> None:
     for _ in range(300):
         std, root, length = (float(value) for value in rng.uniform(0.1, 3.0, 3))
         law = RADIAL if rng.integers(2) else GAUSSIAN
-        made = claim(noise_std=std, residual_noise_std=root, length=length, noise_law=law)
+        options = NUMBERS["second_moment"] | {"second_moment_noise_std": root}
+        made = claim(
+            noise_std=std, length=length, noise_law=law, second_moment_centre=2.0, **options
+        )
         with mpmath.workdps(40):
             spread, last = (mpmath.sqrt(4), mpmath.sqrt(2)) if law == RADIAL else (1, 1)
-            truth = 8 * mpmath.mpf(length) * spread / std, 8 * last / mpmath.mpf(root)
+            truth = 8 * mpmath.mpf(length) * spread / std, 16 * last / mpmath.mpf(root)
             for found, exact in zip(made.costs, truth, strict=True):
                 assert exact <= mpmath.mpf(found) <= exact * (1 + mpmath.mpf(2) ** -49)
     assert claim(residual_noise_std=None).costs[1] == 0.0
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, RADIAL])
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
-def test_parts_of_a_budget_make_it_up_and_never_exceed_it(law: str, share: float) -> None:
+def test_parts_of_a_budget_make_it_up_and_never_exceed_it(
+    law: str, delta: float, share: float
+) -> None:
+    if law == GAUSSIAN and delta == 0:
+        pytest.skip("normal noise has no pure guarantee")
     noise = NOISE_LAWS[law]
-    whole = noise.budget(1.0, 1e-5)
-    aggregates, residual = noise.split(1.0, 1e-5, share)
+    single = noise.single_cost(1.0, delta, share)
+    aggregates = noise.aggregate_cost(1.0, delta, single, 5)
     if law == RADIAL:
-        assert whole == 1.0
-        assert residual == pytest.approx(share, rel=1e-8, abs=0.0)
+        assert single == pytest.approx(share, rel=1e-8, abs=0.0)
     else:
-        assert residual**2 == pytest.approx(share * whole**2, rel=1e-8, abs=0.0)
-    spent = noise.total_cost(aggregates, residual)
-    assert whole * (1 - 1.5e-9) < spent < whole * (1 - 0.6e-9)
+        assert single**2 == pytest.approx(share * largest_mu(1.0, delta) ** 2, rel=1e-8, abs=0.0)
+    assert noise.profile(aggregates, single, 5).delta(1.0).upper <= delta
+    more = noise.profile(aggregates * (1 + 1e-8), single, 5)
+    assert more.delta(1.0).upper > delta
     std = noise.needed_std(2.0, aggregates, 5)
     assert std * aggregates == pytest.approx(2.0 * (math.sqrt(6) if law == RADIAL else 1.0))
     with mpmath.workdps(40):
         spread = mpmath.mpf(noise.std(5))
         assert mpmath.mpf(std) * mpmath.mpf(aggregates) >= 2 * spread
         assert mpmath.mpf(std) * mpmath.mpf(aggregates) <= 2 * spread * (1 + mpmath.mpf(2) ** -50)
-    deviation = noise.needed_residual_std(3.0, residual)
+    deviation = noise.needed_single_std(3.0, single)
     assert (deviation is None) is (share == 0.0)
     if deviation is not None:
         root = math.sqrt(2) if law == RADIAL else 1.0
-        assert deviation * residual == pytest.approx(3.0 * root)
-        assert deviation >= mpmath.mpf(noise.std(1)) * 3 / mpmath.mpf(residual)
+        assert deviation * single == pytest.approx(3.0 * root)
+        assert deviation >= mpmath.mpf(noise.std(1)) * 3 / mpmath.mpf(single)
 
 
 def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> None:
@@ -297,12 +333,11 @@ def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> Non
     assert choose("auto", 1.0, 0.0, 0.1, 10**6).name == RADIAL
     assert choose(RADIAL, 1.0, 1e-5, 0.1, 10**6).name == RADIAL
     for columns in (1, 3, 9, 27, 81):
-        sizes = {
-            name: NOISE_LAWS[name].needed_std(
-                1.0, NOISE_LAWS[name].split(1.0, 1e-5, 0.1)[0], columns
-            )
-            for name in (GAUSSIAN, RADIAL)
-        }
+        sizes = {}
+        for name in (GAUSSIAN, RADIAL):
+            single = NOISE_LAWS[name].single_cost(1.0, 1e-5, 0.1)
+            cost = NOISE_LAWS[name].aggregate_cost(1.0, 1e-5, single, columns)
+            sizes[name] = NOISE_LAWS[name].needed_std(1.0, cost, columns)
         least = min(sizes, key=lambda name: sizes[name])
         assert choose("auto", 1.0, 1e-5, 0.1, columns).name == least
 

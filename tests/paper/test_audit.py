@@ -102,14 +102,16 @@ def test_noise_one_per_cent_off_is_noticed(
     assert "scale" in failed(tried(**choices))
 
 
-def test_a_residual_and_radial_noise_have_their_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_moment_and_radial_noise_have_their_laws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Balls are slow, so that few are drawn here: a fifth too little noise is noticed."""
     enough(monkeypatch, 2_000, 150)
     choices = {"mechanism": "shaped-flag", "noise": "radial", "residual_share": 0.3}
     found = tried(**choices)
     assert found.passed, failed(found)
     assert found.notices < 0.2
-    assert {"law of residual: loss", "law of aggregates: loss"} <= {c.name for c in found.checks}
+    assert {"law of second moment: loss", "law of aggregates: loss"} <= {
+        c.name for c in found.checks
+    }
     scaled(monkeypatch, 0.8)
     assert "scale" in failed(tried(**choices))
 

@@ -67,7 +67,7 @@ UNREFUTED: dict[Path_, str] = {
     ("anyway",): "the forecast that a plan was judged by is not published",
     ("digests", "feature_sums"): "only who has the features can sum them",
     ("max_leverage",): "accountants that do not use it leave it to who has the features",
-    ("residual_root",): "a measurement may come out like this",
+    ("second_moment",): "a measurement may come out like this",
     ("draw", "random"): "a seed that was drawn may be called given, which claims less",
     ("shape", "gap"): "how the weights were found does not enter the guarantee",
     ("shape", "passes"): "likewise",
@@ -128,7 +128,7 @@ PLAUSIBLE: dict[Path_, Any] = {
 
 def with_field(release: Release, path: Path_) -> Release:
     value = at(release.certificate, path)
-    if path == ("residual_root",) and value is not None:
+    if path == ("second_moment",) and value is not None:
         value = 2 * value  # which stands on the grid
     else:
         value = PLAUSIBLE.get(path, other(value))
@@ -282,20 +282,20 @@ def test_what_is_not_refuted_is_in_the_docs() -> None:
         assert f"{path[-1]}`" in listed(), path
 
 
-TOGETHER = ("noise_law", "residual_noise_std")
+TOGETHER = ("noise_law", "second_moment_noise_std")
 """Fields of shaped-flag that a forger can change together with ε and all that follows."""
 
 
 def test_what_a_forger_can_change_together(honest: dict[str, Release], tmp_path: Path) -> None:
-    """More noise on the residual than it had, or normal noise called radial, claims more privacy
-    than there is; the docs say so."""
+    """More noise on the second moment than it had, or normal noise called radial, claims more
+    privacy than there is; the docs say so."""
     release = honest["shaped"]
-    noise = 4 * release.certificate["shape"]["residual_noise_std"]
+    noise = 4 * release.certificate["shape"]["second_moment_noise_std"]
     step = 2.0 ** (math.floor(math.log2(noise)) - 10)
 
     def quieter(certificate: dict[str, Any]) -> None:
-        certificate["shape"]["residual_noise_std"] = noise
-        certificate["residual_root"] = round(certificate["residual_root"] / step) * step
+        certificate["shape"]["second_moment_noise_std"] = noise
+        certificate["second_moment"] = round(certificate["second_moment"] / step) * step
         claim = read_claim(certificate)
         certificate["epsilon"] = epsilon_at(claim.privacy_profile, claim.delta)
 

@@ -3,8 +3,9 @@
     epsilon_at(profile, delta)                   the smallest ε whose δ is at most `delta`
     calibrate(profile, name, epsilon, delta)     the largest number of bags or μ, or the smallest
                                                  floor or noise deviation, that is (ε, δ)-DP
+    largest_cost(profile_at, epsilon, delta)     the same for the cost of radial noise
 
-Both err on the private side: the answer has passed a test with the certified `Bounds.upper`.
+All err on the private side: the answer has passed a test with the certified `Bounds.upper`.
 No other module searches for a parameter that a claim rests on, but `most_bags`, which
 is a fraction. The profile says where to search and by which method (`SearchRange`), and gives the
 profile at another value (`with_parameter`). Over the draw of bags, the profile given the bags is
@@ -75,6 +76,26 @@ def calibrate(
             "raise ε or δ, add noise, or ask for fewer or larger bags"
         )
     return answer
+
+
+def largest_cost(
+    profile_at: Callable[[float], PrivacyProfile], epsilon: float, delta: float, *, least: float
+) -> float:
+    """Return the largest cost at which `profile_at(cost)` is (ε, δ)-DP, to a relative 1e-9.
+
+    `least` is known to be; δ > 0 increases with the cost, up to 1.
+    """
+
+    def log_excess(cost: float) -> float:
+        return math.log(max(profile_at(cost).delta(epsilon).upper, LEAST_CLAIM) / delta)
+
+    high = 2.0 * least
+    while log_excess(high) <= 0.0:
+        high *= 2.0
+    cost, step = _brent(log_excess, least, high, absolute=1e-12 * least, relative=1e-9), 1e-9
+    while cost > least and log_excess(cost) > 0.0:  # step to the private side of the root
+        cost, step = cost * (1.0 - step), 2.0 * step
+    return max(cost, least)
 
 
 def _given_bags(profile: PrivacyProfile, delta: float) -> tuple[PrivacyProfile, float]:

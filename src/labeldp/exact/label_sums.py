@@ -74,10 +74,22 @@ class LabelGrid:
         ends = np.ldexp(self.codes(np.array([self.low, self.high])) + self.centre, self.exponent)
         return min(self.low, float(ends[0])), max(self.high, float(ends[1]))
 
+    @property
+    def middle(self) -> float:
+        """The label of code 0: the middle of the range, or 0 without an intercept."""
+        return math.ldexp(self.centre, self.exponent)
+
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the integers (as doubles) nearest to the labels."""
         # A product with a power of two is exact, so only rint rounds; ties go to even.
         return np.rint(labels * math.ldexp(1.0, -self.exponent)) - self.centre
+
+
+def largest_square_move(label_range: tuple[float, float], centre: float) -> float:
+    """Return the most that one label can move Σ(y − c)²: Δ²/4 about the middle (theory §15)."""
+    low, high = (end - centre for end in label_range)
+    least = 0.0 if low <= 0.0 <= high else min(low * low, high * high)
+    return max(low * low, high * high) - least
 
 
 class LabelMoments(Private):

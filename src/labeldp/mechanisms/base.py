@@ -87,6 +87,17 @@ class BagLabels:
     """Columns `bag`, `row` and `weight`: the rows of each bag, and their weights."""
 
 
+@dataclass(frozen=True)
+class NoisySecondMoment:
+    """Σ(y − c)² over all rows, with noise."""
+
+    value: float
+    std: float
+    """Standard deviation of the noise."""
+    centre: float
+    """c."""
+
+
 @dataclass(frozen=True, eq=False)
 class SumLabels:
     """As many sums over all rows as design columns, with public weights and independent noise."""
@@ -97,9 +108,11 @@ class SumLabels:
     """C, sums × design columns: a row x of the design, in its scales, has the weights C·x."""
     radial: bool = False
     """Whether the noise vector is radial; else its entries are normal."""
+    second_moment: NoisySecondMoment | None = None
+    """None if it was not published."""
     residual: tuple[float, float] | None = None
-    """The noisy root of the residual sum of squares, and the standard deviation of its noise; None
-    if it was not published."""
+    """Of releases without a second moment: the noisy root of the residual sum of squares, and the
+    standard deviation of its noise."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ least-squares fit is the same for all labels.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, ClassVar
 
 from scipy.special import chdtri
 
+from labeldp.accounting.calibrate import largest_cost
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
@@ -28,107 +30,164 @@ from labeldp.sampling import rounded_noise
 
 _BUDGET_USED = 1 - 1e-9
 """A budget is used up to this share, so that rounding never breaks it."""
+_MOST_RADIAL_COLUMNS = 2000
+"""With more columns radial noise gains less than 1 % by δ over Gaussian noise."""
 
 
-@dataclass(frozen=True)
-class SumNoise:
-    """A noise law for the aggregates and the residual's root, and what each costs.
+class SumNoise(ABC):
+    """A noise law for the aggregates and for Σ(y − c)², and what each costs.
 
-    The cost is μ of Gaussian noise and ε of radial noise.
+    The cost is the most that labels can move the numbers over the scale of the noise: μ of Gaussian
+    noise, and for radial noise the ε from which on δ is 0.
     """
 
-    name: str
-    is_pure: bool
-    """Whether it is radial, which spends no δ."""
-    power: float
-    """The costs of two parts add in this power: μ² add, ε add."""
-    basis: str
+    name: ClassVar[str]
+    basis: ClassVar[str]
     """Of the guarantee, in the certificate's words."""
-    sampler_description: str
-    residual_law: rounded_noise.NoiseLaw
-    """The noise on the residual's root: that of an aggregate, if there were one column."""
-    residual_reach: float
+    sampler_description: ClassVar[str]
+    single_law: ClassVar[rounded_noise.NoiseLaw]
+    """The noise on a single number: that of an aggregate, if there were one column."""
+    single_reach: ClassVar[float]
     """Deviations that it exceeds with a chance below 1e-12."""
 
-    def budget(self, epsilon: float, delta: float) -> float:
-        """Return the whole cost that (ε, δ) allows; 0 if there is no such guarantee."""
-        return epsilon if self.is_pure else largest_mu(epsilon, delta)
+    @abstractmethod
+    def single_cost(self, epsilon: float, delta: float, share: float) -> float:
+        """Return what a single number may cost for its share of (ε, δ)."""
 
-    def split(self, epsilon: float, delta: float, residual_share: float) -> tuple[float, float]:
-        """Return what the aggregates and the residual may cost within (ε, δ)."""
-        whole, root = self.budget(epsilon, delta) * _BUDGET_USED, 1 / self.power
-        return whole * (1 - residual_share) ** root, whole * residual_share**root
+    @abstractmethod
+    def aggregate_cost(
+        self, epsilon: float, delta: float, single_cost: float, columns: int
+    ) -> float:
+        """Return the most that the aggregates may cost within (ε, δ), beside a single number."""
 
-    def total_cost(self, aggregates: float, residual: float) -> float:
-        """Return what both cost together."""
-        return float((aggregates**self.power + residual**self.power) ** (1 / self.power))
+    @abstractmethod
+    def profile(self, aggregates: float, single: float, columns: int) -> PrivacyProfile:
+        """Return the guarantee at these costs; a number that is not published costs 0."""
 
-    def profile(self, aggregates: float, residual: float, columns: int) -> PrivacyProfile:
-        """Return the guarantee at these costs; a residual that is not published costs 0."""
-        if not self.is_pure:
-            return GaussianProfile(math.hypot(aggregates, residual))
-        noise = radial_profile(aggregates, columns)
-        return compose([noise, LaplaceProfile(residual)]) if residual else noise
-
+    @abstractmethod
     def std(self, columns: int) -> float:
         """Return the deviation of the noise on each of so many aggregates, at scale 1."""
-        # A radial vector of scale b in d dimensions has the variance (d+1)·b² in each.
-        return math.sqrt(columns + 1) if self.is_pure else 1.0
+
+    @abstractmethod
+    def error_quantile(self, directions: float, columns: int, probability: float) -> float:
+        """Return a quantile of the squared error of predictions over its mean.
+
+        A weighted sum of χ² is approximated by one χ² with the same mean and variance.
+        """
 
     def needed_std(self, reach: float, cost: float, columns: int) -> float:
         """Return the deviation on each aggregate if all move by at most `reach`; rounded up."""
         return math.nextafter(self.std(columns) * reach / cost, math.inf)
 
-    def needed_residual_std(self, reach: float, cost: float) -> float | None:
-        """Return the same for the residual's root; None if it is not published."""
+    def needed_single_std(self, reach: float, cost: float) -> float | None:
+        """Return the same for a single number; None if it is not published."""
         return self.needed_std(reach, cost, 1) if cost else None
 
-    def error_quantile(self, directions: float, columns: int, probability: float) -> float:
-        """Return a quantile of the squared error of predictions over its mean.
 
-        A weighted sum of χ² is approximated by one χ² with the same mean and variance. Radial noise
-        multiplies it by a χ² of d+1 degrees of freedom, which all directions share.
-        """
-        if not self.is_pure:
-            return float(chdtri(directions, 1 - probability)) / directions
+class GaussianNoise(SumNoise):
+    """Normal noise on every number; squares of costs add (theory §6, §13)."""
+
+    name = GAUSSIAN
+    basis = "Gaussian mechanism"
+    sampler_description = GAUSSIANS
+    single_law = rounded_noise.NORMAL
+    single_reach = FAR
+
+    def single_cost(self, epsilon: float, delta: float, share: float) -> float:
+        return largest_mu(epsilon, delta) * _BUDGET_USED * math.sqrt(share)
+
+    def aggregate_cost(
+        self,
+        epsilon: float,
+        delta: float,
+        single_cost: float,
+        columns: int,  # noqa: ARG002
+    ) -> float:
+        whole = largest_mu(epsilon, delta) * _BUDGET_USED
+        return math.sqrt(max(0.0, whole**2 - single_cost**2))
+
+    def profile(self, aggregates: float, single: float, columns: int) -> PrivacyProfile:  # noqa: ARG002
+        return GaussianProfile(math.hypot(aggregates, single))
+
+    def std(self, columns: int) -> float:  # noqa: ARG002
+        return 1.0
+
+    def error_quantile(self, directions: float, columns: int, probability: float) -> float:  # noqa: ARG002
+        return float(chdtri(directions, 1 - probability)) / directions
+
+
+class RadialNoise(SumNoise):
+    """Radial noise on the aggregates and Laplace noise on a single number.
+
+    With δ = 0 the costs add up to ε. With δ > 0 the aggregates may cost more than ε: their loss
+    exceeds it with a small probability only, which the exact δ(ε) of both together tells
+    (theory §16).
+    """
+
+    name = RADIAL
+    basis = "radial noise"
+    sampler_description = "exactly rounded radial noise on a public grid"
+    single_law = rounded_noise.LAPLACE
+    single_reach = 28.0
+
+    def single_cost(self, epsilon: float, delta: float, share: float) -> float:  # noqa: ARG002
+        return epsilon * _BUDGET_USED * share
+
+    def aggregate_cost(
+        self, epsilon: float, delta: float, single_cost: float, columns: int
+    ) -> float:
+        pure = epsilon * _BUDGET_USED - single_cost
+        if delta == 0 or columns > _MOST_RADIAL_COLUMNS:
+            return pure
+        return largest_radial_cost(epsilon, delta, single_cost, columns, pure)
+
+    def profile(self, aggregates: float, single: float, columns: int) -> PrivacyProfile:
+        noise = radial_profile(aggregates, columns)
+        return compose([noise, LaplaceProfile(single)]) if single else noise
+
+    def std(self, columns: int) -> float:
+        # A radial vector of scale b in d dimensions has the variance (d+1)·b² in each.
+        return math.sqrt(columns + 1)
+
+    def error_quantile(self, directions: float, columns: int, probability: float) -> float:
+        # All directions share the radius, which multiplies the χ² by another, of d+1 degrees.
         freedom = columns + 1.0
         return product_quantile(directions, freedom, probability) / (directions * freedom)
 
 
-NOISE_LAWS = {
-    GAUSSIAN: SumNoise(
-        name=GAUSSIAN,
-        is_pure=False,
-        power=2.0,
-        basis="Gaussian mechanism",
-        sampler_description=GAUSSIANS,
-        residual_law=rounded_noise.NORMAL,
-        residual_reach=FAR,
-    ),
-    RADIAL: SumNoise(
-        name=RADIAL,
-        is_pure=True,
-        power=1.0,
-        basis="radial noise, with delta = 0,",
-        sampler_description="exactly rounded radial noise on a public grid",
-        residual_law=rounded_noise.LAPLACE,
-        residual_reach=28.0,
-    ),
-}
+NOISE_LAWS: dict[str, SumNoise] = {law.name: law for law in (GaussianNoise(), RadialNoise())}
+
+
+@lru_cache(maxsize=64)  # every shape that a plan tries asks the same
+def largest_radial_cost(
+    epsilon: float, delta: float, single_cost: float, columns: int, pure: float
+) -> float:
+    """Return the largest cost of radial noise within (ε, δ), δ > 0; at least `pure`, as δ = 0."""
+    noise = NOISE_LAWS[RADIAL]
+    cost = largest_cost(
+        lambda cost: noise.profile(cost, single_cost, columns), epsilon, delta, least=pure
+    )
+    return max(pure, cost * _BUDGET_USED)
 
 
 def choose_noise(
-    asked: str, epsilon: float, delta: float, residual_share: float, columns: int
+    asked: str, epsilon: float, delta: float, single_share: float, columns: int
 ) -> SumNoise:
     """Return the law asked for, or with "auto" the one of least variance (step 4)."""
     stds = {
-        law.name: law.std(columns) / law.split(epsilon, delta, residual_share)[0]
+        law: law.std(columns) / cost
         for law in NOISE_LAWS.values()
-        if asked in (AUTO, law.name) and law.budget(epsilon, delta) > 0
+        if asked in (AUTO, law.name)
+        and (
+            cost := law.aggregate_cost(
+                epsilon, delta, law.single_cost(epsilon, delta, single_share), columns
+            )
+        )
+        > 0
     }
     if not stds:
         raise InputError(f"{asked} noise has no guarantee with δ = 0; leave `noise` out")
-    return NOISE_LAWS[min(stds, key=lambda name: stds[name])]
+    return min(stds, key=lambda law: stds[law])
 
 
 # ---- claims

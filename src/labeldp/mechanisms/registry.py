@@ -104,7 +104,9 @@ def certificate_schema(name: str) -> Document:
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}  # of a table, if there is one
     tables = dict.fromkeys(mechanism.table_names, digest)
     properties["digests"]["properties"] = tables | properties["digests"]["properties"]
-    required = dict.fromkeys([*schema["required"], *mechanism.sections])
+    # Numbers that may be null are absent from releases of versions that did not publish them.
+    own = [name for name, section in mechanism.sections.items() if "null" not in section["type"]]
+    required = dict.fromkeys([*schema["required"], *own])
     return schema | {"properties": properties, "required": list(required)}
 
 

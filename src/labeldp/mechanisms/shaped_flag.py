@@ -2,14 +2,16 @@
 
 The release is Z = C·XᵀX and t = C·Xᵀy + noise for a public d×d matrix C. Row i enters aggregate j
 with the weight c_j·x_i, so that t = Σ_i (C x_i)·y_i + noise. Z holds features only, which are
-public. Least squares on (Z, t) gives the fit with all labels, plus C⁻¹·noise.
+public. Least squares on (Z, t) gives the fit with all labels, plus C⁻¹·noise. The second moment
+Σ(y_i − c)² about the middle c of the label range is published with noise of its own: with t it
+tells R², the spread of the residuals and standard errors (theory §15).
 
-Privacy: one label that changes by at most Δ moves t by at most Δ·‖C x_i‖ ≤ Δ·L. Noise N(0, s²) on
-each entry is a Gaussian mechanism with μ = ΔL/s; radial noise of scale b, with density
-∝ exp(−‖x‖/b), has pure ε = ΔL/b. The root of the residual sum of squares moves by at most Δ; it is
-published with noise of its own, and the costs add: μ² for Gaussian noise, ε for radial noise
-(theory §6.2, §13). All k labels of a person move t by at most Δ·Σ‖C x_i‖, which takes the place of
-ΔL, and the root by Δ√k. Nothing is assumed about the labels, and nothing about how C was found.
+Privacy: one label that changes by at most Δ moves t by at most Δ·‖C x_i‖ ≤ Δ·L, and the second
+moment by at most Δ²/4. Noise N(0, s²) on each entry of t is a Gaussian mechanism with μ = ΔL/s, and
+μ² of both parts add (theory §6.2, §13). Radial noise of scale b, with density ∝ exp(−‖x‖/b), has
+pure ε = ΔL/b, and less noise does where δ > 0; both parts are composed by their exact δ(ε)
+(theory §16). All k labels of a person move t by at most Δ·Σ‖C x_i‖, which takes the place of ΔL,
+and the second moment by kΔ²/4. Nothing is assumed about the labels, nor about how C was found.
 """
 
 from __future__ import annotations
@@ -33,7 +35,12 @@ from labeldp.display import Document, Facts, describe_person, number
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
-from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts, LabelGrid, LabelMoments
+from labeldp.exact.label_sums import (
+    LabelCrossProducts,
+    LabelGrid,
+    LabelMoments,
+    largest_square_move,
+)
 from labeldp.exact.person_norms import PersonScan
 from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
@@ -42,6 +49,7 @@ from labeldp.mechanisms.base import (
     OTHER_FEATURES,
     Mechanism,
     MechanismPlan,
+    NoisySecondMoment,
     SumLabels,
     read_schema,
 )
@@ -60,7 +68,6 @@ from labeldp.mechanisms.options import (
     PlanRequest,
     ShapedFlagOptions,
 )
-from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.passes.accumulator import Accumulator
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import FloorOutcome, Person, read_common_fields
@@ -83,8 +90,7 @@ WEIGHTS = file_name("weights")
 
 _UP = 1 + 2.0**-50
 _SHAPE_FIELDS = (
-    "length", "noise_std", "trace", "directions", "gap", "kind", "passes", "residual_noise_std",
-    "noise_law", "ridge",
+    "length", "noise_std", "trace", "directions", "gap", "kind", "passes", "noise_law", "ridge",
 )  # fmt: skip
 """Fields of the claim in the section `shape` of the certificate."""
 
@@ -107,9 +113,13 @@ class ShapedFlagClaim(NoiseClaim):
     """Ratio of what the search made least (the trace, or with a ridge another) to its bound."""
     kind: str
     passes: int
-    residual_noise_std: float | None
-    """s₀, of the residual's root; None: the residual is not published."""
     noise_law: str = GAUSSIAN
+    second_moment_noise_std: float | None = None
+    """s₀, of Σ(y − c)²; None: it is not published."""
+    second_moment_centre: float = 0.0
+    """c: the middle of the label range, on the grid of labels; 0 without an intercept."""
+    residual_noise_std: float | None = None
+    """Of releases made before the second moment: the noise on the residual's root."""
     ridge: float = 0.0
     """Ridge of the whitened rows that the shape was searched for; 0: none."""
 
@@ -117,8 +127,11 @@ class ShapedFlagClaim(NoiseClaim):
         # Claims may come from anyone's file; a deviation of 0 would be no noise at all.
         positive(length=self.length, noise_std=self.noise_std)
         at_least(0, ridge=self.ridge)
-        if self.residual_noise_std is not None:
-            positive(residual_noise_std=self.residual_noise_std)
+        for name in ("second_moment_noise_std", "residual_noise_std"):
+            if (std := getattr(self, name)) is not None:
+                positive(**{name: std})
+        if None not in (self.second_moment_noise_std, self.residual_noise_std):
+            raise ValueError("a second moment and a residual's root exclude each other")
 
     @property
     def noise(self) -> SumNoise:
@@ -130,27 +143,27 @@ class ShapedFlagClaim(NoiseClaim):
         return self.noise_std / self.noise.std(self.bags)
 
     @property
-    def residual_scale(self) -> float | None:
-        """The scale of the noise on the residual's root."""
-        if self.residual_noise_std is None:
-            return None
-        return self.residual_noise_std / self.noise.std(1)
+    def single_noise_std(self) -> float | None:
+        """Deviation of the noise on the number beside the aggregates; None: there is none."""
+        return self.second_moment_noise_std or self.residual_noise_std
 
     @property
-    def residual_reach(self) -> float:
-        """Most that one label, or a person's k, can move the residual's root: Δ, or Δ√k."""
-        return self.width * math.sqrt(self.protected)
+    def single_reach(self) -> float:
+        """Most that one label, or a person's k, can move that number."""
+        if self.residual_noise_std is not None:
+            return self.width * math.sqrt(self.protected)  # theory §6.2
+        return self.protected * largest_square_move(self.label_range, self.second_moment_centre)
+
+    @property
+    def single_scale(self) -> float | None:
+        """The scale of the noise on it."""
+        return self.single_noise_std and self.single_noise_std / self.noise.std(1)
 
     @property
     def costs(self) -> tuple[float, float]:
-        """What the aggregates and the residual cost (μ, or ε if radial), rounded up."""
-        residual = self.residual_reach / self.residual_scale if self.residual_scale else 0.0
-        return self.width * self.length / self.scale * _UP, residual * _UP
-
-    @property
-    def total_cost(self) -> float:
-        """What both cost together."""
-        return self.noise.total_cost(*self.costs)
+        """What the aggregates and that number cost (`SumNoise`), rounded up."""
+        single = self.single_reach / self.single_scale if self.single_scale else 0.0
+        return self.width * self.length / self.scale * _UP, single * _UP
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
@@ -175,8 +188,9 @@ class ShapedFlagClaim(NoiseClaim):
         norm = "norm over all rows"
         if self.person is not None:
             norm = "sum of norms over the rows of a person"
+        noise = f"{self.noise.basis}, with delta = 0," if self.delta == 0 else self.noise.basis
         return (
-            f"{self.noise.basis} with public weights; their largest {norm} is certified, "
+            f"{noise} with public weights; their largest {norm} is certified, "
             "and nothing is assumed of the labels"
         )
 
@@ -184,6 +198,11 @@ class ShapedFlagClaim(NoiseClaim):
         shape = {name: getattr(self, name) for name in _SHAPE_FIELDS}
         if not self.ridge:
             del shape["ridge"]
+        if self.second_moment_noise_std is not None:
+            shape["second_moment_noise_std"] = self.second_moment_noise_std
+            shape["second_moment_centre"] = self.second_moment_centre
+        else:
+            shape["residual_noise_std"] = self.residual_noise_std
         return {"shape": shape}
 
 
@@ -258,14 +277,14 @@ class ShapedFlag(Mechanism):
         1. summarize the design: exact XᵀX and its verified Cholesky factor     -> summarize_design
         2. search the C whose noise adds least to the predictions of the fit    -> _find_shape
         3. bound L = max ‖C x_i‖ over all rows, or over persons max Σ‖C x_i‖    -> _sensitivity
-        4. choose the noise law, split the budget between t and the residual, and compute the
-           deviations of the noise that this asks for                           -> _price
+        4. choose the noise law, split the budget between t and the second moment, and compute
+           the deviations of the noise that this asks for                       -> _price
         5. use a ridge in the search where shrunken predictions gain by it      -> _choose_shape
         6. forecast the error of the fit                                        -> plan
     `run`, one pass over features and labels
         7. sum XᵀX and Xᵀy exactly, and measure L again on the very rows that are summed
                                                                           -> run_pass_with_lengths
-        8. draw the root of the residual sum of squares with noise              -> residual_root
+        8. draw the second moment Σ(y − c)² with noise                          -> second_moment
         9. draw t = C·Xᵀy + noise, exactly rounded to a public grid             -> aggregate_labels
        10. compute Z = C·XᵀX, without noise, and publish Z, t and C             -> run
     Labels enter in step 7 and leave in steps 8 and 9 alone; all noise is drawn there, by
@@ -367,17 +386,19 @@ class ShapedFlag(Mechanism):
     ) -> PricedShape:
         """Compute the noise that the budget asks of a shape (step 4)."""
         options, columns, width = request.options, design.factor.rank, design.facts.width
-        budget = request.epsilon, request.delta, options.residual_share
-        noise = choose_noise(options.noise, *budget, columns)
-        aggregate_cost, residual_cost = noise.split(*budget)
+        budget, centre = (request.epsilon, request.delta), design.labels.middle
+        noise = choose_noise(options.noise, *budget, options.residual_share, columns)
+        single_cost = noise.single_cost(*budget, options.residual_share)
+        aggregate_cost = noise.aggregate_cost(*budget, single_cost, columns)
+        if noise.name == RADIAL and aggregate_cost + single_cost <= request.epsilon:
+            # It spends no δ then; the claim states the strongest guarantee that is true.
+            request = replace(request, delta=0.0)
         with threadpool_limits(1, "blas"):
             root = shape.weights.noise_root(design.factor)
             trace, squares = np.square(root).sum(), np.square(root @ root.T).sum()
         longer = (length / shape.length) ** 2
-        residual_reach = width * math.sqrt(1 if person is None else person.rows)
-        if noise.is_pure:
-            # Radial noise spends no δ; the claim states the strongest guarantee that is true.
-            request = replace(request, delta=0.0)
+        square_move = largest_square_move(design.labels.range, centre)
+        single_reach = square_move * (1 if person is None else person.rows)
         claim = ShapedFlagClaim(
             **design.claim_fields(request),
             bags=columns,
@@ -388,8 +409,9 @@ class ShapedFlag(Mechanism):
             gap=_twelve_digits(shape.objective * longer / shape.bound),
             kind=shape.kind,
             passes=shape.passes,
-            residual_noise_std=noise.needed_residual_std(residual_reach, residual_cost),
             noise_law=noise.name,
+            second_moment_noise_std=noise.needed_single_std(single_reach, single_cost),
+            second_moment_centre=centre if single_cost else 0.0,
             ridge=shape.ridge,
             person=person,
         )
@@ -424,13 +446,18 @@ class ShapedFlag(Mechanism):
     def run(
         self, plan: MechanismPlan, source: Source, engine: Engine, randomness: Randomness
     ) -> PendingRelease:
-        """Read the labels in one pass; then draw the residual's root and the aggregates."""
+        """Read the labels in one pass; then draw the second moment and the aggregates."""
         claim, features, labels, weights = plan.claim, plan.features, plan.labels, plan.weights
         assert isinstance(claim, ShapedFlagClaim)
         if weights is None or weights.kept != features.kept_columns:
             raise PlanError(CONTRADICTION)
+        if claim.residual_noise_std is not None:
+            raise PlanError("the plan was made by an earlier version of labeldp; plan again")
         plan.check_source(
-            source, weights.problem() is None, claim.bags == claim.rank == weights.rank
+            source,
+            weights.problem() is None,
+            claim.bags == claim.rank == weights.rank,
+            claim.second_moment_noise_std is None or claim.second_moment_centre == labels.middle,
         )
         randomness.spend()
         # Step 7: labels enter. Only sums of them are kept.
@@ -442,10 +469,7 @@ class ShapedFlag(Mechanism):
         if problem is not None:
             raise PlanError(OTHER_FEATURES)
         # Steps 8 and 9: labels leave, with noise.
-        root = None
-        if claim.residual_noise_std is not None:
-            residual = ExactLeastSquares(plan.factor_of(gram, saturated=True), moments)
-            root = residual_root(claim, residual, labels, randomness)
+        square = second_moment(claim, moments, labels, randomness)
         grid = rounded_noise.grid_for(claim.noise_std)
         published_labels = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
         # Step 10: Z in the feature map's scales. It holds features only, so no noise is needed.
@@ -462,7 +486,7 @@ class ShapedFlag(Mechanism):
             schema=schema,
             batches=[batch],
             files={"weights": pa.Table.from_arrays(columns, schema=weight_schema(features))},
-            more_fields={"residual_root": root},
+            more_fields={"second_moment": square},
         )
 
     # ---- reading a release
@@ -474,14 +498,20 @@ class ShapedFlag(Mechanism):
         return super().table_schemas(release) | {"weights": weight_schema(release.features)}
 
     def label_model(self, release: Release) -> SumLabels:
-        """Return sums of all rows with known weights, and the residual's root if published."""
+        """Return sums of all rows with known weights, and what was published beside them."""
         shape, root = release.certificate["shape"], release.certificate.get("residual_root")
+        square = release.certificate.get("second_moment")
         weights = published_weights(release)
         return SumLabels(
             np.full(release.table.num_rows, float(shape["noise_std"])),
             weights.matrix / release.features.kept_scales,
             radial=shape.get("noise_law") == RADIAL,
             residual=None if root is None else (root, shape["residual_noise_std"]),
+            second_moment=None
+            if square is None
+            else NoisySecondMoment(
+                square, shape["second_moment_noise_std"], shape["second_moment_centre"]
+            ),
         )
 
     def describe(self, document: Document) -> Facts:
@@ -501,10 +531,11 @@ class ShapedFlag(Mechanism):
 
     def check(self, release: Release) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
-        budget = claim.noise.budget(claim.epsilon, claim.delta)
-        if claim.total_cost < budget * (1 - _BUDGET_TOLERANCE):
+        aggregates, single = claim.costs
+        due = claim.noise.aggregate_cost(claim.epsilon, claim.delta, single, claim.bags)
+        if aggregates < due * (1 - _BUDGET_TOLERANCE):
             yield "certificate: the noise is not that of the budget"
-        yield from self._check_residual(claim, release.certificate.get("residual_root"))
+        yield from self._check_single_number(claim, release.certificate)
         if release.files["weights"].num_rows != len(features.names):
             yield f"{WEIGHTS} is not square"
             return
@@ -522,20 +553,32 @@ class ShapedFlag(Mechanism):
         yield from self._check_noise(release, claim)
         yield from self._check_stated_error(release, weights, claim)
 
-    def _check_residual(self, claim: ShapedFlagClaim, root: float | None) -> Iterator[str]:
-        """Check that the residual's root stands on its grid and is possible."""
-        std = claim.residual_noise_std
-        if (std is None) is not (root is None):
-            yield "certificate: the residual is published, or not, against shape.residual_noise_std"
-        if std is None or root is None:
-            return
-        if math.fmod(root, math.ldexp(1.0, rounded_noise.grid_for(std))) != 0:
-            yield "certificate: residual_root is off its public grid: its low bits may leak"
+    def _check_single_number(self, claim: ShapedFlagClaim, certificate: Document) -> Iterator[str]:
+        """Check that the number beside the aggregates stands on its grid and is possible."""
         low, high = claim.label_range
-        most = claim.width / 2 if claim.intercept else max(abs(low), abs(high))
-        far = claim.noise.residual_reach * std
-        if not -far <= root <= math.sqrt(claim.rows) * most + far:
-            yield "certificate: residual_root is impossible: no labels in their range leave that"
+        published = {
+            "second_moment": (
+                claim.second_moment_noise_std,
+                claim.rows
+                * max(low - claim.second_moment_centre, high - claim.second_moment_centre, key=abs)
+                ** 2,
+            ),
+            "residual_root": (
+                claim.residual_noise_std,
+                math.sqrt(claim.rows) * claim.largest_label,
+            ),
+        }
+        for name, (std, most) in published.items():
+            value = certificate.get(name)
+            if (std is None) is not (value is None):
+                yield f"certificate: {name} and the noise on it do not go together"
+            if std is None or value is None:
+                continue
+            if math.fmod(value, math.ldexp(1.0, rounded_noise.grid_for(std))) != 0:
+                yield f"certificate: {name} is off its public grid: its low bits may leak"
+            far = claim.noise.single_reach * std
+            if not -far <= value <= most + far:
+                yield f"certificate: {name} is impossible: no labels in their range leave that"
 
     def _check_stated_error(
         self, release: Release, weights: Weights, claim: ShapedFlagClaim
@@ -619,20 +662,24 @@ class ShapedFlag(Mechanism):
     def account(self, question: AccountQuestion) -> Document:
         """Return the noise, and bounds of the error that it adds to a prediction."""
         share = RESIDUAL_SHARE if question.residual_share is None else question.residual_share
-        columns, asked = question.features, question.noise or AUTO
+        columns, asked, budget = question.features, question.noise or AUTO, question.budget
         law = NOISE_LAWS[GAUSSIAN]
         if columns is not None or asked == RADIAL or question.delta == 0:
             # The size of radial noise depends on the columns.
-            law = choose_noise(asked, *question.budget, share, question.needed("features"))
-        aggregate_cost, residual_cost = law.split(*question.budget, share)
+            columns = question.needed("features")
+            law = choose_noise(asked, *budget, share, columns)
+        single_cost = law.single_cost(*budget, share)
+        aggregate_cost = law.aggregate_cost(*budget, single_cost, columns or 0)
         std = law.needed_std(question.width, aggregate_cost, columns or 0)
+        labels = LabelGrid.for_range(question.label_range, intercept=question.centred)
+        square_move = largest_square_move(labels.range, labels.middle)
         answer: Document = {
             "residual_share": share,
             "noise_law": law.name,
             "mu": aggregate_cost if law.name == GAUSSIAN else None,
             "aggregate_epsilon": aggregate_cost if law.name == RADIAL else None,
             "noise_std": std,
-            "residual_noise_std": law.needed_residual_std(question.width, residual_cost),
+            "second_moment_noise_std": law.needed_single_std(square_move, single_cost),
         }
         if columns is not None:
             # d²/n ≤ tr S ≤ d·h_max; the latter has the same noise in every direction
@@ -678,15 +725,34 @@ def run_pass_with_lengths(
     return results, problem
 
 
-def residual_root(
-    claim: ShapedFlagClaim, residual: ExactLeastSquares, labels: LabelGrid, randomness: Randomness
-) -> float:
-    """Return σ̂ = σ + noise, rounded to its public grid (step 8; theory §6.2)."""
-    scale, std = claim.residual_scale, claim.residual_noise_std
-    assert scale is not None
-    assert std is not None
-    law, grid = claim.noise.residual_law, rounded_noise.grid_for(std)
-    return measure_residual([residual], labels, scale, grid, randomness, law)
+def second_moment(
+    claim: ShapedFlagClaim, moments: LabelMoments, labels: LabelGrid, randomness: Randomness
+) -> float | None:
+    """Return Σ(y − c)² + noise, rounded to its public grid (step 8; theory §15).
+
+    Codes of labels count from c, so that the sum is an integer in units of the grid's square.
+    """
+    std, scale = claim.second_moment_noise_std, claim.single_scale
+    if std is None or scale is None:
+        return None
+    square, unit = moments.square, 2 * labels.exponent
+    scale = math.ldexp(scale, -unit)
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb, fmpz
+
+        return arb(fmpz(square)), arb(scale)
+
+    value = rounded_noise.sample_rounded(
+        np.array([float(square)]),
+        np.array([2.0**-52 * square]),
+        (scale, scale),
+        rounded_noise.grid_for(std) - unit,
+        randomness,
+        exact,
+        claim.noise.single_law,
+    )
+    return math.ldexp(float(value[0]), unit)
 
 
 def aggregate_labels(
