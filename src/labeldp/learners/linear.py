@@ -223,8 +223,8 @@ def _coefficients(
         low, high = (values - reach).tolist(), (values + reach).tolist()
         if equations.rows is not None:  # else the scatter about the fit is not privacy's alone
             errors = privacy.tolist()
-        if equations.residual_variance is not None:
-            deviations = math.sqrt(equations.residual_variance) * np.linalg.norm(solve, axis=1)
+        if (variance := residual_variance(equations, rule)) is not None:
+            deviations = math.sqrt(variance) * np.linalg.norm(solve, axis=1)
             sampling, total = deviations.tolist(), np.hypot(privacy, deviations).tolist()
     entries = zip(names, values.tolist(), low, high, errors, sampling, total, strict=True)
     return tuple(Coefficient(*entry) for entry in entries)
@@ -233,14 +233,47 @@ def _coefficients(
 # --- quality ---
 
 
+def explained_ss(equations: NoisyNormalEquations, rule: FitRule) -> NoisyValue:
+    """Return what the fit with all labels explains: ‖b‖², less (q0·b)² if there is a constant.
+
+    Where predictions are the posterior mean b̂ it is that of the posterior: ‖b̂‖² + tr V, which is
+    much less noisy than an unbiased estimate where most directions hold noise alone.
+    """
+    mean = equations.mean_direction
+    others = np.eye(len(equations.estimate)) - (0 if mean is None else np.outer(mean, mean))
+    if rule.posterior is None:
+        return square_norm(others @ equations.estimate, others @ equations.spread)
+    slopes, covariance = others @ rule.prediction(equations), others @ rule.posterior @ others
+    value = float(slopes @ slopes + np.trace(covariance))
+    variance = 4 * slopes @ covariance @ slopes + 2 * np.sum(covariance**2)
+    return NoisyValue(value, math.sqrt(variance))
+
+
+def residual_ss(equations: NoisyNormalEquations, rule: FitRule) -> NoisyValue | None:
+    """Return ‖y − Xβ̂‖² of the fit with all labels; None if the release does not tell."""
+    total = equations.total_ss
+    if total is None:
+        return equations.residual_ss
+    return total.less(explained_ss(equations, rule))
+
+
+def residual_variance(equations: NoisyNormalEquations, rule: FitRule) -> float | None:
+    """Return σ² per row, for the degrees of freedom that it has; None if it is hardly known."""
+    residual = residual_ss(equations, rule)
+    if residual is None or equations.rows is None or not residual.is_clear:
+        return None
+    return residual.value / max(1, equations.rows - len(equations.estimate))
+
+
 def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality | None:
     """Return the quality of a rule's predictions for the rows of the release.
 
     The constant predictor (the mean of all labels) misses ‖b‖² − (q0·b)² more than the fit with all
     labels, and predictions b̂ miss ‖b̂ − b‖² more. Both have unbiased estimates (the choice of a
     rule makes the second a little too small), and their difference says how much better the
-    predictions are than the constant, whatever the residual is. R² needs the residual too: a
-    release may publish it with noise (theory §6.2).
+    predictions are than the constant, whatever the residual is. Where a second moment was
+    published it also tells R², and the gain is that of the posterior: ‖b̂‖² less its part along q0
+    (theory §15). Releases of earlier versions may have the residual's root instead (§6.2).
 
     It is None if no column is the constant, or if the release does not show its noise or says
     nothing of all rows.
@@ -268,21 +301,28 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
         deviation = math.sqrt(max(0.0, float(slopes @ rule.posterior @ slopes)))
         worse = float(ndtr(-0.5 * float(slopes @ slopes) / deviation)) if deviation else 0.5
         quality = replace(quality, worse=worse)
-    residual, columns = equations.residual_ss, len(estimate)
-    if residual is None or not residual.is_clear:
+        if equations.total_ss is not None:
+            gain = NoisyValue(float(slopes @ slopes), 2 * deviation)
+            quality = replace(quality, gain=gain.value / rows, gain_error=gain.error / rows)
+    residual, total = residual_ss(equations, rule), equations.total_ss
+    if total is None and residual is not None and residual.is_clear:
+        value = residual.value + max(0.0, explained.value, gain.value)
+        total = NoisyValue(value, math.hypot(residual.error, explained.error))
+    if residual is None or total is None or not total.is_clear:
         return quality
-    total = residual.value + max(0.0, explained.value, gain.value)
-    total_error = math.hypot(residual.error, explained.error)
-    r2, dof = gain.value / total, max(1, rows - columns)
-    residual_std = math.sqrt(residual.value / dof)
-    return replace(
+    r2 = min(1.0, gain.value / total.value)
+    quality = replace(
         quality,
         r2=r2,
-        r2_error=math.hypot(gain.error, r2 * total_error) / total,
-        all_labels_r2=1 - residual.value / total,
-        residual_std=residual_std,
-        residual_std_error=residual.error / (2 * residual_std * dof),
+        r2_error=math.hypot(gain.error, r2 * total.error) / total.value,
+        all_labels_r2=min(1.0, 1 - residual.value / total.value),
     )
+    if not residual.is_clear:
+        return quality
+    dof = max(1, rows - len(estimate))
+    residual_std = math.sqrt(residual.value / dof)
+    error = residual.error / (2 * residual_std * dof)
+    return replace(quality, residual_std=residual_std, residual_std_error=error)
 
 
 # --- effects ---
@@ -309,9 +349,9 @@ def column_effects(
         values, vectors = np.linalg.eigh(covariance)
         root = inverse @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         columns[1] = privacy = np.linalg.norm(design @ root, axis=1)
-        if equations.residual_variance is not None:
+        if (variance := residual_variance(equations, rule)) is not None:
             sampling = np.linalg.norm(design @ inverse, axis=1)
-            columns[2] = np.hypot(privacy, math.sqrt(equations.residual_variance) * sampling)
+            columns[2] = np.hypot(privacy, math.sqrt(variance) * sampling)
     effects, start = [], 0
     for name, shown in grids.items():
         part = slice(start, start := start + len(shown))

@@ -37,7 +37,13 @@ from labeldp.errors import DataError, InputError
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.base import BagLabels, RowLabels, SketchedLabels, SumLabels
+from labeldp.mechanisms.base import (
+    BagLabels,
+    NoisySecondMoment,
+    RowLabels,
+    SketchedLabels,
+    SumLabels,
+)
 from labeldp.release.files import WANTS_TABLE, labelled_rows
 
 if TYPE_CHECKING:
@@ -63,10 +69,14 @@ class NoisyValue:
     value: float
     error: float
 
+    def less(self, other: NoisyValue) -> NoisyValue:
+        """Return the difference of two numbers whose errors are independent."""
+        return NoisyValue(self.value - other.value, math.hypot(self.error, other.error))
+
     @property
     def is_clear(self) -> bool:
         """Whether it stands out of its error, so that it makes sense to divide by it."""
-        return self.value > 2 * self.error
+        return self.value > self.error
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +95,8 @@ class NoisyNormalEquations:
     """n; None if RᵀR is not XᵀX of all rows of a table, so that nothing is known about them."""
     residual_ss: NoisyValue | None = None
     """‖y − Xβ̂‖² of the fit with all labels; None if it was not published."""
+    total_ss: NoisyValue | None = None
+    """Σ(y − ȳ)², or Σy² without a constant; None if no second moment was published."""
     radial: int | None = None
     """In how many dimensions the noise is radial; None: it is normal."""
     dof: int | None = None
@@ -99,14 +111,6 @@ class NoisyNormalEquations:
     def knows_noise(self) -> bool:
         """Whether the noise is public, or degrees of freedom were left to estimate it."""
         return self.dof is None or self.dof >= 1
-
-    @property
-    def residual_variance(self) -> float | None:
-        """σ² per row, for the degrees of freedom that it has; None if it is hardly known."""
-        residual = self.residual_ss
-        if residual is None or self.rows is None or not residual.is_clear:
-            return None
-        return residual.value / max(1, self.rows - len(self.estimate))
 
     @property
     def mean_direction(self) -> Array | None:
@@ -238,20 +242,42 @@ def sum_equations(release: Release, sums: SumLabels) -> NoisyNormalEquations:
         raise InputError(
             "the release's weights and aggregates do not belong together; verify it"
         ) from None
-    residual = None
+    estimate = np.asarray(solve_triangular(lower, labels, lower=True))
+    spread = np.asarray(solve_triangular(lower, np.diag(sums.std), lower=True))
+    total = residual = None
+    if sums.second_moment is not None:
+        total, residual = _variation(release, sums.second_moment, root, estimate, spread)
     if sums.residual is not None:  # σ̂ = σ + noise of deviation s₀ was published (theory §6.2)
         residual_root, std = sums.residual
         residual = square_norm(np.array([max(0.0, residual_root)]), np.array([[std]]))
         residual = _possible_residual(release, residual)
     return NoisyNormalEquations(
         root,
-        np.asarray(solve_triangular(lower, labels, lower=True)),
-        np.asarray(solve_triangular(lower, np.diag(sums.std), lower=True)),
+        estimate,
+        spread,
         release.features.constant,
         release.features.rows,
         residual,
+        total,
         radial=len(labels) if sums.radial else None,
     )
+
+
+def _variation(
+    release: Release, square: NoisySecondMoment, root: Array, estimate: Array, spread: Array
+) -> tuple[NoisyValue, NoisyValue]:
+    """Return Σ(y − ȳ)² and ‖y − Xβ̂‖² from a second moment (theory §15).
+
+    With a constant e, q0 = Re/‖Re‖ and b − c·Re in place of b, the first is Σ(y − c)² − (q0·b)²,
+    and the second Σ(y − c)² − ‖b‖². Without one c is 0, and labels vary about 0.
+    """
+    moment, constant = NoisyValue(square.value, square.std), release.features.constant
+    mean = np.zeros((1, len(estimate)))
+    if constant is not None:
+        along = root[:, constant]
+        estimate, mean[0] = estimate - square.centre * along, along / np.linalg.norm(along)
+    total = moment.less(square_norm(mean @ estimate, mean @ spread))
+    return _possible_residual(release, total), moment.less(square_norm(estimate, spread))
 
 
 def row_equations(
@@ -480,14 +506,31 @@ def pool(parts: Sequence[NoisyNormalEquations]) -> NoisyNormalEquations:
     precision = np.linalg.inv(spread @ spread.T + sampling * np.eye(len(estimate)))
     weighted = stacked.T @ precision
     solution = np.linalg.solve(weighted @ stacked, weighted)  # b̃ of all parts → coefficients
-    residual = None
+    residual = total = None
     if all_known:
         outside = np.eye(len(estimate)) - stacked @ solution
         between = square_norm(outside @ estimate, outside @ spread)
         errors = [each.error for each in (*residuals, between)]
         residual = NoisyValue(within + between.value, math.hypot(*errors))
+    totals = [part.total_ss for part in parts if part.total_ss is not None]
+    if len(totals) == len(parts):  # within the tables, and between their means
+        shares = np.sqrt([(part.rows or 0) / rows for part in parts])
+        along = block_diag(*(_mean_row(part) for part in parts))
+        apart = along - np.outer(shares, shares @ along)
+        between = square_norm(apart @ estimate, apart @ spread)
+        value = sum(each.value for each in totals) + between.value
+        total = NoisyValue(value, math.hypot(*(each.error for each in (*totals, between))))
     joint, constant = root @ solution, parts[0].constant
-    return NoisyNormalEquations(root, joint @ estimate, joint @ spread, constant, rows, residual)
+    joint_spread = joint @ spread
+    return NoisyNormalEquations(
+        root, joint @ estimate, joint_spread, constant, rows, residual, total
+    )
+
+
+def _mean_row(part: NoisyNormalEquations) -> Array:
+    """Return q0 as a row; 0 without a constant, where labels vary about 0."""
+    mean = part.mean_direction
+    return np.zeros((1, len(part.estimate))) if mean is None else mean[None]
 
 
 def _check_together(releases: Sequence[Release]) -> None:
