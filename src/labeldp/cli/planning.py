@@ -239,9 +239,12 @@ def _show_release(planned: Plan, released: Release, quality: Quality | None, out
         cost = f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:g}"
         facts.append(("ledger", f"entry {entry['entry']}; releases: {entry['releases']}, {cost}"))
     if quality is not None:
-        r2 = "" if quality.r2 is None else f"; R² {quality.r2:.2f} ± {quality.r2_error:.2f}"
-        gain = f"{_gain(quality)} in mean squared error, estimated from the release{r2}"
+        gain = f"{_gain(quality)} in mean squared error, estimated from the release"
         facts.append(("gain over the mean of labels", gain))
+        if quality.r2 is not None:
+            facts.append(("R²", f"{quality.r2:.2f} ± {quality.r2_error:.2f}"))
+        if quality.r2_warning is not None:
+            note(quality.r2_warning)
     facts += [
         ("best attack", certificate["attack_risk"]["in_words"]),
         ("check it", f"labeldp verify {out}"),

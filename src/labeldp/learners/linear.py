@@ -257,10 +257,19 @@ def residual_ss(equations: NoisyNormalEquations, rule: FitRule) -> NoisyValue | 
     return total.less(explained_ss(equations, rule))
 
 
+def _clear(equations: NoisyNormalEquations) -> float:
+    """Return how many deviations a sum of squares must have to be shown.
+
+    Intervals that rest on a residual of one deviation still hold about as often as they say. The
+    square of a noisy root, which earlier releases have, is told with two.
+    """
+    return 2.0 if equations.total_ss is None else 1.0
+
+
 def residual_variance(equations: NoisyNormalEquations, rule: FitRule) -> float | None:
     """Return σ² per row, for the degrees of freedom that it has; None if it is hardly known."""
     residual = residual_ss(equations, rule)
-    if residual is None or equations.rows is None or not residual.is_clear:
+    if residual is None or equations.rows is None or not residual.exceeds(_clear(equations)):
         return None
     return residual.value / max(1, equations.rows - len(equations.estimate))
 
@@ -305,10 +314,11 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
             gain = NoisyValue(float(slopes @ slopes), 2 * deviation)
             quality = replace(quality, gain=gain.value / rows, gain_error=gain.error / rows)
     residual, total = residual_ss(equations, rule), equations.total_ss
-    if total is None and residual is not None and residual.is_clear:
+    clear = _clear(equations)
+    if total is None and residual is not None and residual.exceeds(clear):
         value = residual.value + max(0.0, explained.value, gain.value)
         total = NoisyValue(value, math.hypot(residual.error, explained.error))
-    if residual is None or total is None or not total.is_clear:
+    if residual is None or total is None or not total.exceeds(clear):
         return quality
     r2 = min(1.0, gain.value / total.value)
     quality = replace(
@@ -317,7 +327,7 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
         r2_error=math.hypot(gain.error, r2 * total.error) / total.value,
         all_labels_r2=min(1.0, 1 - residual.value / total.value),
     )
-    if not residual.is_clear:
+    if not residual.exceeds(clear):
         return quality
     dof = max(1, rows - len(estimate))
     residual_std = math.sqrt(residual.value / dof)

@@ -53,6 +53,8 @@ OptionsT = TypeVar("OptionsT", "LinearOptions", "GeneralizedOptions", "NetworkOp
 VERSION = 1
 NETWORKS = 5
 """So many are averaged, each trained without its part of the labels."""
+MAX_R2_ERROR = 0.1
+"""Standard deviation above which R² tells little."""
 MAX_RISK = 0.05
 """Largest probability of being worse than a constant at which predictions count as useful."""
 _CHUNK = 4096
@@ -105,8 +107,7 @@ class Quality:
     """Mean squared error of the best constant less that of the predictions, in label units."""
     gain_error: float
     r2: float | None = None
-    """`gain` over the variance of labels; None where the residual is not published, or with too
-    much noise."""
+    """`gain` over the variance of labels; None where that is not published, or hidden by noise."""
     r2_error: float | None = None
     all_labels_r2: float | None = None
     """R² of the least-squares fit with all labels."""
@@ -122,6 +123,16 @@ class Quality:
         if self.worse is not None:
             return self.worse < MAX_RISK
         return self.gain > 2 * self.gain_error
+
+    @property
+    def r2_warning(self) -> str | None:
+        """Why R² says little, and what would help; None if it is known well enough."""
+        if self.r2_error is None or self.r2_error <= MAX_R2_ERROR:
+            return None
+        return (
+            f"R² is known to ±{self.r2_error:.2f} only, which leaves open how much the features "
+            "explain. Publish with a larger budget, more rows or a narrower label range."
+        )
 
     @property
     def usefulness_warning(self) -> str | None:

@@ -73,10 +73,9 @@ class NoisyValue:
         """Return the difference of two numbers whose errors are independent."""
         return NoisyValue(self.value - other.value, math.hypot(self.error, other.error))
 
-    @property
-    def is_clear(self) -> bool:
+    def exceeds(self, deviations: float) -> bool:
         """Whether it stands out of its error, so that it makes sense to divide by it."""
-        return self.value > self.error
+        return self.value > deviations * self.error
 
 
 @dataclass(frozen=True, eq=False)

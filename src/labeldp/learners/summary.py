@@ -45,13 +45,13 @@ class Summary:
                 reach = _deviations(model) * entry["total_error"]
                 entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
         quality = model.quality
-        notes = [] if quality is None else [quality.usefulness_warning]
+        notes = [] if quality is None else [quality.usefulness_warning, quality.r2_warning]
         if model.releases and not has_sampling:
             notes.append(
                 "A penalised fit has no standard errors: it is drawn towards zero on purpose."
                 if model.multiplier != 0
-                else "Errors from sampling are not known, because the residual is not: it was not "
-                "published, or with too much noise. Intervals cover what privacy adds."
+                else "Errors from sampling are not known: the spread of the residuals was not "
+                "published, or is hidden by its noise. Intervals cover what privacy adds."
             )
         if model.rule.get("family") == "poisson" and "dispersion" not in model.rule:
             notes.append(
@@ -120,7 +120,7 @@ class Summary:
         titles = {
             "gain": f"gain over the constant, in {unit}",
             "r2": "R²",
-            "residual_std": "residual spread",
+            "residual_std": "residual standard deviation",
         }
         for name, title in titles.items():
             if quality is not None and quality[name] is not None:

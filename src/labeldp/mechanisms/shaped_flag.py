@@ -36,6 +36,7 @@ from labeldp.errors import DataError, InputError, PlanError, at_least, positive
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import (
+    ExactLeastSquares,
     LabelCrossProducts,
     LabelGrid,
     LabelMoments,
@@ -68,6 +69,7 @@ from labeldp.mechanisms.options import (
     PlanRequest,
     ShapedFlagOptions,
 )
+from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.passes.accumulator import Accumulator
 from labeldp.passes.engine import Engine
 from labeldp.release.certificate import FloorOutcome, Person, read_common_fields
@@ -451,8 +453,6 @@ class ShapedFlag(Mechanism):
         assert isinstance(claim, ShapedFlagClaim)
         if weights is None or weights.kept != features.kept_columns:
             raise PlanError(CONTRADICTION)
-        if claim.residual_noise_std is not None:
-            raise PlanError("the plan was made by an earlier version of labeldp; plan again")
         plan.check_source(
             source,
             weights.problem() is None,
@@ -469,7 +469,11 @@ class ShapedFlag(Mechanism):
         if problem is not None:
             raise PlanError(OTHER_FEATURES)
         # Steps 8 and 9: labels leave, with noise.
-        square = second_moment(claim, moments, labels, randomness)
+        if claim.residual_noise_std is None:
+            number = {"second_moment": second_moment(claim, moments, labels, randomness)}
+        else:  # the plan of an earlier version
+            residual = ExactLeastSquares(plan.factor_of(gram, saturated=True), moments)
+            number = {"residual_root": residual_root(claim, residual, labels, randomness)}
         grid = rounded_noise.grid_for(claim.noise_std)
         published_labels = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
         # Step 10: Z in the feature map's scales. It holds features only, so no noise is needed.
@@ -486,7 +490,7 @@ class ShapedFlag(Mechanism):
             schema=schema,
             batches=[batch],
             files={"weights": pa.Table.from_arrays(columns, schema=weight_schema(features))},
-            more_fields={"second_moment": square},
+            more_fields=number,
         )
 
     # ---- reading a release
@@ -753,6 +757,17 @@ def second_moment(
         claim.noise.single_law,
     )
     return math.ldexp(float(value[0]), unit)
+
+
+def residual_root(
+    claim: ShapedFlagClaim, residual: ExactLeastSquares, labels: LabelGrid, randomness: Randomness
+) -> float:
+    """Return σ + noise, rounded to its public grid (theory §6.2): what earlier plans ask for."""
+    scale, std = claim.single_scale, claim.residual_noise_std
+    assert scale is not None
+    assert std is not None
+    law, grid = claim.noise.single_law, rounded_noise.grid_for(std)
+    return measure_residual([residual], labels, scale, grid, randomness, law)
 
 
 def aggregate_labels(
