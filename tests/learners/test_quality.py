@@ -182,7 +182,7 @@ def test_r_squared_needs_a_published_residual() -> None:
     assert told.gain_error > 0
 
 
-@pytest.mark.parametrize(("error", "said"), [(0.9, True), (1.1, False)])
+@pytest.mark.parametrize(("error", "said"), [(0.4, True), (0.6, False)])
 def test_r_squared_needs_a_residual_that_stands_out_of_its_noise(error: float, said: bool) -> None:
     white = Known(3).drawn()
     left = white.residual_ss
@@ -190,6 +190,18 @@ def test_r_squared_needs_a_residual_that_stands_out_of_its_noise(error: float, s
     vague = replace(white, residual_ss=replace(left, error=error * left.value))
     told = judged(vague, fit_rules.ridge(vague))
     assert (told.r2 is not None) is (told.residual_std is not None) is said
+
+
+@pytest.mark.parametrize(("error", "said"), [(0.9, True), (1.1, False)])
+def test_r_squared_needs_a_second_moment_that_stands_out_of_its_noise(
+    error: float, said: bool
+) -> None:
+    """About the mean; then R² is the posterior's share of it, and no more than 1."""
+    white = Known(3).drawn()
+    total = NoisyValue(400.0, error * 400.0)
+    told = judged(replace(white, total_ss=total), fit_rules.ridge(white))
+    assert (told.r2 is not None) is said
+    assert told.r2 is None or told.r2 <= 1.0
 
 
 def test_there_is_none_without_a_constant_or_of_bags() -> None:

@@ -115,7 +115,7 @@ def test_what_is_not_known_is_said() -> None:
     assert silent["intervals_for"] == "the fit with all labels"
     assert {entry["sampling_error"] for entry in silent["coefficients"]} == {None}
     assert any("was not published" in note for note in silent["notes"])
-    assert {entry.total_error for entry in fitted(0.05).coefficients_} == {None}
+    assert {entry.total_error for entry in fitted(0.01).coefficients_} == {None}
     ridge = fitted(20.0, penalty=3.0).summary().to_dict()
     assert ridge["intervals_for"] is None
     assert any("penalised" in note for note in ridge["notes"])
