@@ -398,7 +398,7 @@ def _dispersion(parts: Sequence[Part], sums: Sequence[ModelSums], family: str) -
     means miss of their own linear fit, ‖m‖² − ‖R⁻ᵀXᵀm‖².
     """
     residuals = [part.equations.residual_ss for part in parts]
-    if family != "poisson" or not all(each is not None and each.is_clear for each in residuals):
+    if family != "poisson" or not all(each is not None and each.exceeds(1.0) for each in residuals):
         return None
     excess = 0.0
     for part, own in zip(parts, sums, strict=True):
