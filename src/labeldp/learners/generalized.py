@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from threadpoolctl import threadpool_limits
 
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
@@ -67,14 +68,14 @@ _BLOCK_ROWS = 4096
 _LEAST_WEIGHT = 1e-9
 """Of a row, so that H is invertible where classes are separated."""
 _JITTER = 1e-13
-_MOST_ROUNDS, _TOLERANCE = 40, 1e-6
+_MOST_ROUNDS, _TOLERANCE = 40, 1e-4
 """Rounds end when Xβ moves by less in root mean square."""
 _LONGEST_STEP = 1.0
 """Most that Xβ moves in a round, in root mean square."""
 _NEWTON_ROUNDS, _NEAR, _HISTORY = 6, 0.2, 5
 """Later than this, or when Xβ moves by less, the next β follows from so many rounds together."""
-_LINK_WIDTH = 7.0
-"""Width of the range in which Xβ is expected: probabilities of 0.03 to 0.97."""
+_LINK_WIDTH = 5.0
+"""Width of the range in which Xβ is expected: probabilities of 0.08 to 0.92."""
 _LEAST_SHARE = 0.02
 """Of the label range, for the mean label at the start."""
 
@@ -239,9 +240,10 @@ def _passes(
         nonlocal checked
         accumulator = ModelSumsAccumulator(features, family, coefficients)
         task = f"{family} fit"
-        if checked:
-            return engine.run_pass(task, source, accumulator)
-        total, gram = engine.run_pass(task, source, accumulator, GramAccumulator(features))
+        with threadpool_limits(1, "blas"):  # the engine has threads of its own
+            if checked:
+                return engine.run_pass(task, source, accumulator)
+            total, gram = engine.run_pass(task, source, accumulator, GramAccumulator(features))
         if gram.digest() != release.certificate["digests"]["feature_sums"]:
             raise DataError(
                 "the data are not those that the release was made from: their feature sums "
