@@ -66,11 +66,15 @@ CASES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """Of one release: its exit code, and the mean squared error of its predictions."""
+    """Of one release: its exit code, the mean squared error of its predictions, and their R² on
+    the rows of the release, as it is found from the release (± its error) and as it is."""
 
     code: int
     error: float | None
     reason: str = ""
+    r2: float | None = None
+    r2_error: float | None = None
+    true_r2: float | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def labeldp(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def released(
-    folder: Path, options: Sequence[str], ends: tuple[float, float], epsilon: str
+    folder: Path, labels: Any, options: Sequence[str], ends: tuple[float, float], epsilon: str
 ) -> tuple[Answer, Any]:
     """What a user is told, and the predictions for the rows that were kept aside, if any."""
     train, test, out = folder / "train.csv", folder / "test.csv", folder / f"release-{epsilon}"
@@ -152,12 +156,22 @@ def released(
         return Answer(made.returncode, None, made.stderr.strip().splitlines()[-1]), None
     model, predictions = folder / f"{epsilon}.json", folder / f"{epsilon}.csv"
     rows = () if (out / "weights.parquet").exists() else ("--data", train)  # noisy-rows
-    fitting = ("fit", out, *rows, "--out", model)
-    for words in (fitting, ("predict", model, test, "--out", predictions)):
+    own, fitting = folder / f"own-{epsilon}.csv", ("fit", out, *rows, "--out", model, "--json")
+    said = []
+    for words in (
+        fitting,
+        ("predict", model, test, "--out", predictions),
+        ("predict", model, train, "--out", own),
+    ):
         done = labeldp(*words)
         if done.returncode:
             return Answer(done.returncode, None, done.stderr.strip()), None
-    return Answer(made.returncode, None), pd.read_csv(predictions).iloc[:, -1].to_numpy()
+        said.append(done.stdout)
+    quality = json.loads(said[0])["quality"] or {"r2": None, "r2_error": None}
+    missed = labels - pd.read_csv(own).iloc[:, -1].to_numpy()
+    true_r2 = float(1 - np.mean(missed**2) / np.var(labels))
+    answer = Answer(made.returncode, None, "", quality["r2"], quality["r2_error"], true_r2)
+    return answer, pd.read_csv(predictions).iloc[:, -1].to_numpy()
 
 
 def outcome(path: Path, label: str) -> Outcome:
@@ -189,7 +203,7 @@ def outcome(path: Path, label: str) -> Outcome:
         options = json.loads(looked.stdout)["options"]
         options += [] if "--clip" in options else ["--clip"]
         for epsilon in KEYS:
-            told, predictions = released(folder, options, ends, epsilon)
+            told, predictions = released(folder, labels, options, ends, epsilon)
             missed = None if predictions is None else error(predictions)
             ours[epsilon] = replace(told, error=missed)
     return Outcome(
@@ -217,7 +231,9 @@ A figure is the mean squared error on a quarter of the rows, kept aside, over th
 with *all labels* on the table as an analyst would clean it: 1 is as good as without privacy.
 "Laplace rows" is that analyst's fit with Laplace noise on every label, the simplest thing that one
 could do instead (mean of {repeats}). One release each: another draw gives other digits. Predictions
-and labels are clipped to the public range everywhere. R² is that of the fit with all labels.
+and labels are clipped to the public range everywhere. R² is that of the fit with all labels. "R²
+found" is what the release at ε = 1 says of its own predictions on its rows, with its standard
+deviation, and in parentheses what that is; – where the release says that it is hidden by noise.
 """
 SIGNS = """\
 
@@ -231,11 +247,13 @@ def page(found: dict[str, Outcome]) -> str:
     header = ["table", "label", "rows", "R²"]
     for epsilon in KEYS:
         header += [f"ε = {epsilon}", "Laplace rows"]
+    header.append("R² found")
     lines = []
     for name, one in sorted(found.items(), key=lambda item: item[1].rows):
         cells = [name, CASES[name], f"{one.rows:,}", f"{1 - one.full / one.constant:.2f}"]
         for epsilon in KEYS:
             cells += [shown(one, epsilon), f"{one.noisy[epsilon] / one.full:.3g}"]
+        cells.append(found_r2(one.ours[KEYS[0]]))
         lines.append(cells)
     reasons = [
         f"- {name}, ε = {epsilon}: {answer.reason}"
@@ -256,6 +274,13 @@ def shown(one: Outcome, epsilon: str) -> str:
     return f"{answer.error / one.full:.3f}{'†' if answer.code else ''}"
 
 
+def found_r2(answer: Answer) -> str:
+    """What a release says of its R², and the truth."""
+    if answer.r2 is None or answer.true_r2 is None:
+        return "–"
+    return f"{answer.r2:.2f} ± {answer.r2_error:.2f} ({answer.true_r2:.2f})"
+
+
 def summary(found: Sequence[Outcome], epsilon: str) -> str:
     """One line of a budget."""
     made = [
@@ -267,10 +292,20 @@ def summary(found: Sequence[Outcome], epsilon: str) -> str:
     near = sum(ratio <= 1.1 for ratio in ratios)
     wins = sum(error < one.noisy[epsilon] for error, _, one in made)
     silent = sum(not code and error > one.constant for error, code, one in made)
+    r2 = [
+        (abs(answer.r2 - answer.true_r2), 2 * answer.r2_error)
+        for one in found
+        if (answer := one.ours[epsilon]).r2 is not None
+        and answer.r2_error is not None
+        and answer.true_r2 is not None
+    ]
+    within = sum(miss <= reach for miss, reach in r2)
+    near_r2 = sum(miss <= 0.1 for miss, _ in r2)
     return (
         f"- ε = {epsilon}: {near} of {len(made)} within 10 % of the fit with all labels, median "
         f"{np.median(ratios):.3f}; better than Laplace rows in {wins}; worse than the constant "
-        f"without a word: {silent}."
+        f"without a word: {silent}. R² is shown for {len(r2)}, within two of its deviations of the "
+        f"truth for {within}, and within .1 for {near_r2}."
     )
 
 

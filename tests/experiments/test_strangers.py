@@ -58,14 +58,20 @@ def test_a_table_is_released_and_fitted(tmp_path: Path) -> None:
 
 
 def test_the_page_counts_what_it_shows() -> None:
-    good = Outcome(1000, 4.0, 2.0, {"1": 3.0, "4": 2.1}, {"1": Answer(0, 2.1), "4": Answer(0, 2.0)})
+    sure = Answer(0, 2.1, r2=0.4, r2_error=0.03, true_r2=0.45)
+    good = Outcome(1000, 4.0, 2.0, {"1": 3.0, "4": 2.1}, {"1": sure, "4": Answer(0, 2.0)})
     doubted = Answer(1, 4.4)
     refused = Answer(2, None, "too few rows")
     poor = Outcome(50, 4.0, 2.0, {"1": 9.0, "4": 5.0}, {"1": doubted, "4": refused})
     text = page(dict(zip(CASES, (good, poor), strict=False)))
     assert "ε = 1: 1 of 2 within 10 %" in text
     assert "better than Laplace rows in 2; worse than the constant without a word: 0." in text
+    told = (
+        "R² is shown for 1, within two of its deviations of the truth for 1, and within .1 for 1."
+    )
+    assert told in text
     assert "ε = 4: 1 of 1 within 10 %" in text
-    assert "| 50 | 0.50 | 2.200† | 4.5 | – | 2.5 |" in text
+    assert "0.40 ± 0.03 (0.45) |" in text
+    assert "| 50 | 0.50 | 2.200† | 4.5 | – | 2.5 | – |" in text
     assert "too few rows" in text
     assert Outcome.from_json(asdict(poor)) == poor
