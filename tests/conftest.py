@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from labeldp.mechanisms import bags
-from labeldp.release.certificate import Claim
+from labeldp.releases.certificate import Claim
 from labeldp.sampling.streams import Randomness
 from tests.seeds import seeds_from, streams_from
 
@@ -63,7 +63,7 @@ def priced_once() -> Iterator[None]:
 def same_software() -> Iterator[None]:
     """No package is replaced while tests run: which versions there are is read once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labeldp.release.certificate.version", cache(version))
+        patch.setattr("labeldp.releases.certificate.version", cache(version))
         yield
 
 

@@ -12,8 +12,8 @@ from labeldp.data.source import scan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag import WEIGHTED
-from labeldp.release.files import Release
-from labeldp.release.pending import aggregate_batch, aggregate_schema
+from labeldp.releases.files import Release
+from labeldp.releases.pending import aggregate_batch, aggregate_schema
 
 
 def features_of(table: pa.Table, *, intercept: bool = True) -> FeatureMap:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.release.tables import WRITING
+from labeldp.releases.tables import WRITING
 
 
 def write(table: pa.Table, path: Path, rows: int | None = None, **writing: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import labeldp
 from labeldp import InputError, Release, ReleaseError, verify
-from labeldp.release.side_files import CROISSANT, croissant_text
+from labeldp.releases.side_files import CROISSANT, croissant_text
 from labeldp.reporting import describe
 from tests.console import labeldp as run
 from tests.extras import extra

@@ -17,7 +17,7 @@ ROOT = Path(labeldp.__file__).parent
 
 PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "pictures", "kernels",
-    "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
+    "sampling", "data", "passes", "features", "exact", "spark", "accounting", "releases",
     "mechanisms", "choose", "planning", "profile", "verification", "signing", "reporting",
     "ledger", "learners", "cli", "__main__",
 )  # fmt: skip
@@ -35,9 +35,9 @@ HEAVY_EXCEPTIONS = {
 }
 """Modules that are themselves imported only where such a package is needed."""
 
-ABOVE_MECHANISMS = ("release.files",)
-"""The module of `release` that looks up the mechanism of a release; it ranks with `choose`. The
-other modules of `release` are below mechanisms."""
+ABOVE_MECHANISMS = ("releases.files",)
+"""The module of `releases` that looks up the mechanism of a release; it ranks with `choose`. The
+other modules of `releases` are below mechanisms."""
 
 DATA = {"data", "passes", "features", "exact", "spark"}
 FORBIDDEN = {
@@ -96,12 +96,12 @@ import labeldp.cli
 if TYPE_CHECKING:
     from labeldp.signing import sign
 else:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 def f():
     class A:
         from labeldp.data.files import find
 """
-    names = ["typing", "labeldp.cli", "labeldp.release.files"]
+    names = ["typing", "labeldp.cli", "labeldp.releases.files"]
     assert list(imported(ast.parse(code), functions=False)) == names
     assert list(imported(ast.parse(code))) == [*names, "labeldp.data.files"]
 

@@ -15,7 +15,7 @@ from labeldp.accounting.sketch import DatasetBounds, Measurement
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.registry import mechanism_names
-from labeldp.release.certificate import Claim
+from labeldp.releases.certificate import Claim
 
 PAGE = Path(__file__).parents[1] / "docs" / "notation.md"
 

@@ -44,7 +44,7 @@ def test_the_version_is_that_of_the_package_and_of_what_to_cite() -> None:
 
 
 def test_names_survive_the_import_of_modules_of_the_same_name() -> None:
-    """`labeldp.release` is a module; functions of such names must not vanish."""
+    """Some functions have nearly the names of modules, and must not vanish."""
     for module in pkgutil.iter_modules(labeldp.__path__):
         importlib.import_module(f"labeldp.{module.name}")
     assert callable(labeldp.plan)

@@ -19,7 +19,7 @@ from hypothesis import given, strategies as st
 import labeldp
 from labeldp import ReleaseError, scan
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.release.certificate import ABOUT, best_guess
+from labeldp.releases.certificate import ABOUT, best_guess
 from labeldp.reporting import (
     belief,
     exceeded,

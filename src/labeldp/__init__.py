@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from labeldp.passes.engine import LocalEngine as LocalEngine
     from labeldp.planning import Plan as Plan, plan as plan
     from labeldp.profile import look as look
-    from labeldp.release.files import Release as Release
+    from labeldp.releases.files import Release as Release
     from labeldp.spark.engine import SparkEngine as SparkEngine
     from labeldp.verification import Verification as Verification, verify as verify
 
@@ -70,7 +70,7 @@ _NAMES = {
     "passes.engine": ["LocalEngine"],
     "planning": ["Plan", "plan"],
     "profile": ["look"],
-    "release.files": ["Release"],
+    "releases.files": ["Release"],
     "spark.engine": ["SparkEngine"],
     "verification": ["Verification", "verify"],
 }

@@ -49,8 +49,8 @@ from labeldp.mechanisms.options import (
 )
 from labeldp.mechanisms.registry import mechanism_named, mechanisms, read_claim
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import read_about, seal
-from labeldp.release.files import Release
+from labeldp.releases.certificate import read_about, seal
+from labeldp.releases.files import Release
 from labeldp.sampling.streams import Randomness
 from labeldp.spark.engine import engine_for
 

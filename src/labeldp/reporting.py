@@ -21,9 +21,9 @@ from labeldp.display import ROWS_LEFT_OUT, format_budget, left_out_words
 from labeldp.errors import InputError, ReleaseError
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.planning import Plan
-from labeldp.release.certificate import ABOUT, best_guess, claimed_fields
-from labeldp.release.files import Release
-from labeldp.release.side_files import (
+from labeldp.releases.certificate import ABOUT, best_guess, claimed_fields
+from labeldp.releases.files import Release
+from labeldp.releases.side_files import (
     SIGNATURES,
     Envelope,
     croissant_text,

@@ -12,8 +12,8 @@ from typing import Any
 
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.io_util import check_target, new_path, read_bytes
-from labeldp.release.files import Release
-from labeldp.release.side_files import MOST_SIGNATURES, SIGNATURES, Envelope, statement
+from labeldp.releases.files import Release
+from labeldp.releases.side_files import MOST_SIGNATURES, SIGNATURES, Envelope, statement
 from labeldp.verification import verify
 
 Passphrase = Callable[[], str]

@@ -32,16 +32,16 @@ from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import FloorOutcome, claimed_fields, randomness_fields
-from labeldp.release.files import (
+from labeldp.releases.certificate import FloorOutcome, claimed_fields, randomness_fields
+from labeldp.releases.files import (
     Release,
     content_problems,
     form_problems,
     one_line,
     public_rows,
 )
-from labeldp.release.side_files import SIGNATURES, Envelope
-from labeldp.release.tables import unchecked_bytes
+from labeldp.releases.side_files import SIGNATURES, Envelope
+from labeldp.releases.tables import unchecked_bytes
 from labeldp.spark.engine import engine_for
 
 if TYPE_CHECKING:

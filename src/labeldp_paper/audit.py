@@ -66,8 +66,8 @@ from labeldp.mechanisms.shaped_flag import (
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim, draw_aggregates
 from labeldp.passes.engine import Engine, LocalEngine
 from labeldp.planning import Plan, plan
-from labeldp.release.certificate import FloorOutcome
-from labeldp.release.files import Release
+from labeldp.releases.certificate import FloorOutcome
+from labeldp.releases.files import Release
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, public_stream
 from labeldp.spark.engine import engine_for

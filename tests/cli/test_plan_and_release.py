@@ -13,7 +13,7 @@ import pytest
 
 from labeldp import LinearRegressor, Plan, PlanError, Release, ReleaseError, scan, verify
 from labeldp.mechanisms.options import names
-from labeldp.release.certificate import AddedError, seal
+from labeldp.releases.certificate import AddedError, seal
 from tests.cli.conftest import LABEL, QUICK, Write
 from tests.console import labeldp
 from tests.plans import plan

@@ -77,7 +77,7 @@ def test_the_module_is_the_command() -> None:
 
 
 def test_an_interruption_ends_in_one_line(data: Path, tmp_path: Path) -> None:
-    with patch("labeldp.release.pending.pq.ParquetWriter", side_effect=KeyboardInterrupt):
+    with patch("labeldp.releases.pending.pq.ParquetWriter", side_effect=KeyboardInterrupt):
         result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "r")
     assert (result.code, result.out) == (130, "")
     assert result.remarks.strip() == "labeldp: stopped; nothing was written"

@@ -20,8 +20,8 @@ from labeldp.mechanisms.checks import check_labels
 from labeldp.mechanisms.design_summary import feature_bound
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import OptionGroup, checked, option
-from labeldp.release.certificate import Claim, read_common_fields
-from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
+from labeldp.releases.certificate import Claim, read_common_fields
+from labeldp.releases.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 
 NAME = "noisy-moments"

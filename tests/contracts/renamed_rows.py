@@ -13,8 +13,8 @@ from labeldp.display import Facts
 from labeldp.mechanisms.base import Mechanism, MechanismPlan, RowLabels
 from labeldp.mechanisms.noisy_rows import NoisyRows, NoisyRowsClaim
 from labeldp.passes.engine import Engine
-from labeldp.release.files import Release
-from labeldp.release.pending import PendingRelease
+from labeldp.releases.files import Release
+from labeldp.releases.pending import PendingRelease
 
 NAME, SECTION = "veiled-rows", "veil"
 OURS = NoisyRows()

@@ -26,7 +26,7 @@ from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.api import BagRegressor, LinearRegressor
 from labeldp.learners.models import load_model
-from labeldp.release.files import Release
+from labeldp.releases.files import Release
 from tests.drawn import bag_release_of, draw_release, features_of, pay_table
 from tests.extras import extra
 

@@ -27,8 +27,8 @@ from labeldp.mechanisms.registry import (
     mechanism_names,
     read_claim,
 )
-from labeldp.release.certificate import Claim, seal
-from labeldp.release.tables import table_digest
+from labeldp.releases.certificate import Claim, seal
+from labeldp.releases.tables import table_digest
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import (
     CASES,
@@ -42,7 +42,7 @@ from tests.mechanisms.cases import (
     small_release,
 )
 from tests.plans import plan
-from tests.release.test_verification import altered, at, leaves, other
+from tests.releases.test_verification import altered, at, leaves, other
 from tests.tables import RANGE, source, table, with_label
 
 OUTCOME = ("measured", "lower_bound", "added_variance")

@@ -33,7 +33,7 @@ from labeldp import (
     verify,
 )
 from labeldp.mechanisms.registry import certificate_schema, forget, register
-from labeldp.release.certificate import claimed_fields, seal
+from labeldp.releases.certificate import claimed_fields, seal
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.contracts import noisy_moments, renamed_rows

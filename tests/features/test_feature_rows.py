@@ -18,7 +18,7 @@ from labeldp.errors import DataError
 from labeldp.features.encoder import UnseenValues
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
 from labeldp.features.fit import fit_features
-from labeldp.release.tables import table_digest
+from labeldp.releases.tables import table_digest
 from tests.console import labeldp as run
 
 TABLE = pa.table(

@@ -15,7 +15,7 @@ from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
-from labeldp.release.files import Release
+from labeldp.releases.files import Release
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.features.test_basis import table

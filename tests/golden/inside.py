@@ -47,7 +47,7 @@ from labeldp.io_util import json_digest
 from labeldp.mechanisms import bags as bags_module, registry
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
-from labeldp.release.certificate import claimed_fields, seal
+from labeldp.releases.certificate import claimed_fields, seal
 
 # --- names inside the package -------------------------------------------------------------------
 from labeldp.sampling.streams import Randomness

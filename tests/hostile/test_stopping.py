@@ -22,7 +22,7 @@ SELF = """
 import json, os, pkgutil, signal, sys
 from labeldp.data import readers
 from labeldp.cli import main
-import labeldp.release.files, pyarrow.parquet, labeldp.learners.linear
+import labeldp.releases.files, pyarrow.parquet, labeldp.learners.linear
 
 readers._PART_ROWS = 100
 

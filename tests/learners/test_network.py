@@ -25,7 +25,7 @@ from labeldp.features.fit import fit_features
 from labeldp.learners.api import BagRegressor, LinearRegressor
 from labeldp.learners.bags import standardise_labels
 from labeldp.learners.models import NetworkOptions, input_columns, network_outputs, seal_of
-from labeldp.release.files import Release
+from labeldp.releases.files import Release
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.drawn import bag_release_of, draw_release, pay_table

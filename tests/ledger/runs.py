@@ -23,7 +23,7 @@ from typing import Any
 
 from labeldp import Ledger, LedgerError, Plan, Release, scan
 from labeldp.ledger.history import Account
-from labeldp.release.pending import CERTIFICATE
+from labeldp.releases.pending import CERTIFICATE
 from tests.tables import RANGE
 
 FITS = 3

@@ -18,8 +18,8 @@ from labeldp import Plan, Release
 from labeldp.data.source import Source
 from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import mechanism_named, read_claim
-from labeldp.release.certificate import FloorOutcome, claimed_fields, seal
-from labeldp.release.tables import table_digest
+from labeldp.releases.certificate import FloorOutcome, claimed_fields, seal
+from labeldp.releases.tables import table_digest
 from tests.plans import plan
 from tests.seeds import seeds_from
 from tests.tables import source

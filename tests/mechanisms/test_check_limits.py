@@ -24,7 +24,7 @@ from labeldp.mechanisms.checks import (
 )
 from labeldp.mechanisms.residual_floor import check_floor, floor_not_checked
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
-from labeldp.release.certificate import FloorOutcome
+from labeldp.releases.certificate import FloorOutcome
 
 Reals = Any
 TOO_LARGE = "aggregates.parquet has labels larger than those in the range can make them"

@@ -20,7 +20,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlagClaim
 from labeldp.mechanisms.shaped_flag import ShapedFlagClaim
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
-from labeldp.release.certificate import FloorOutcome
+from labeldp.releases.certificate import FloorOutcome
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, small_plan
 from tests.tables import source
 

@@ -14,8 +14,8 @@ import pytest
 from labeldp import Release, scan, verify
 from labeldp.mechanisms.bags import Draw, check_members
 from labeldp.mechanisms.checks import _entries_fit, _fits, bag_squares, improbable
-from labeldp.release.certificate import seal
-from labeldp.release.tables import table_digest
+from labeldp.releases.certificate import seal
+from labeldp.releases.tables import table_digest
 from tests.console import labeldp
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, compacted, saved, small_plan
 from tests.plans import plan

@@ -15,7 +15,7 @@ from labeldp import InputError, Plan, PlanError, Release, scan, verify
 from labeldp.data.source import Source
 from labeldp.mechanisms.checks import check_scatter
 from labeldp.mechanisms.residual_floor import FloorClaim
-from labeldp.release.certificate import seal
+from labeldp.releases.certificate import seal
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import NOISY, ROWS, SAMPLED, saved, small_plan
 from tests.plans import plan

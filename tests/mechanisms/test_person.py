@@ -20,7 +20,7 @@ from labeldp.exact import person_norms as persons
 from labeldp.mechanisms.registry import mechanisms
 from labeldp.mechanisms.shaped_flag import ShapedFlagClaim
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import PERSON_DEFINITION, Person, seal
+from labeldp.releases.certificate import PERSON_DEFINITION, Person, seal
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved, small_plan

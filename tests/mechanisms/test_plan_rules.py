@@ -19,10 +19,10 @@ from labeldp.mechanisms.registry import (
 )
 from labeldp.passes.engine import LocalEngine
 from labeldp.planning import mark_plan_released
-from labeldp.release.certificate import Person, read_about
-from labeldp.release.files import content_problems, form_problems
-from labeldp.release.pending import CERTIFICATE, FEATURES
-from labeldp.release.side_files import CROISSANT
+from labeldp.releases.certificate import Person, read_about
+from labeldp.releases.files import content_problems, form_problems
+from labeldp.releases.pending import CERTIFICATE, FEATURES
+from labeldp.releases.side_files import CROISSANT
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan

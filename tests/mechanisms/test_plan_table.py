@@ -8,7 +8,7 @@ import pytest
 
 import labeldp
 from labeldp import InputError, Plan, PlanError
-from labeldp.release.certificate import seal
+from labeldp.releases.certificate import seal
 from labeldp.sampling.streams import Randomness
 
 ROWS = 3000

@@ -22,7 +22,7 @@ from labeldp.mechanisms.shaped_flag import (
     second_moment,
 )
 from labeldp.passes.engine import LocalEngine
-from labeldp.release.certificate import seal
+from labeldp.releases.certificate import seal
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import SHAPED, forged_claim, saved

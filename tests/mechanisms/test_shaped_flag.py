@@ -25,8 +25,8 @@ from labeldp.features.encoder import Encoder
 from labeldp.mechanisms import shaped_flag as module
 from labeldp.mechanisms.shaped_flag import ShapedFlagClaim
 from labeldp.passes.engine import LocalEngine
-from labeldp.release.certificate import seal
-from labeldp.release.tables import table_digest
+from labeldp.releases.certificate import seal
+from labeldp.releases.tables import table_digest
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved
 from tests.plans import plan

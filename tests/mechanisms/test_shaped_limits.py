@@ -23,8 +23,8 @@ from labeldp.mechanisms.shaped_flag import (
     published_weights,
 )
 from labeldp.passes.engine import LocalEngine
-from labeldp.release.certificate import Person
-from labeldp.release.files import Release
+from labeldp.releases.certificate import Person
+from labeldp.releases.files import Release
 from tests.mechanisms.cases import SHAPED, forged_claim, small_plan
 from tests.tables import source
 

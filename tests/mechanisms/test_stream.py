@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
+from labeldp.release import tables
 
 from labeldp import LocalEngine, Release, ReleaseError, verify
 from labeldp.mechanisms import wtd_flag as run
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag import block_rows, draw_aggregates
 from labeldp.passes.engine import Progress, quiet
-from labeldp.release import tables
-from labeldp.release.tables import table_digest
+from labeldp.releases.tables import table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from labeldp.threads import map_in_order
@@ -176,8 +176,8 @@ def test_nothing_is_left_of_a_release_that_failed(
         rows, epsilon=1, delta=1e-6, accountant="exact-worst-case", floor="added", bags=2000
     )
     owner, name, problem = BREAKS[where]
-    monkeypatch.setattr("labeldp.release.pending._GROUP_ROWS", 100)
-    monkeypatch.setattr("labeldp.release.pending._GROUP_NUMBERS", 100)
+    monkeypatch.setattr("labeldp.releases.pending._GROUP_ROWS", 100)
+    monkeypatch.setattr("labeldp.releases.pending._GROUP_NUMBERS", 100)
     monkeypatch.setattr(owner, name, fail_at(3, problem, getattr(owner, name)))
     expected = ReleaseError if isinstance(problem, OSError) else type(problem)
     with pytest.raises(expected) as error:
@@ -228,7 +228,7 @@ def bar(steps: list[int]) -> Progress:
 
 
 def test_a_row_group_is_worth_its_place_and_fits_memory() -> None:
-    from labeldp.release.pending import _row_groups
+    from labeldp.releases.pending import _row_groups
 
     def rows_of(columns: int, sizes: list[int]) -> list[int]:
         batches = (

@@ -130,7 +130,7 @@ def keygen(key: Path, passphrase: bool, as_json: bool) -> None:
 @json_option
 def sign(directory: Path, key: Path, as_json: bool) -> None:
     """Sign all files of a release that verifies; other signatures are kept."""
-    from labeldp.release.side_files import SIGNATURES
+    from labeldp.releases.side_files import SIGNATURES
     from labeldp.signing import sign as sign_release
 
     owner = sign_release(directory, key, _ask_passphrase)

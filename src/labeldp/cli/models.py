@@ -29,7 +29,7 @@ from labeldp.pictures import need_matplotlib
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.learners.models import LinearModel, Model, NetworkModel
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 _MOST_COEFFICIENTS = 12
 """Shown without --verbose."""
@@ -95,7 +95,7 @@ def fit(
     from labeldp.learners.linear import fit_release
     from labeldp.learners.models import LinearOptions
     from labeldp.learners.summary import Summary, effect_picture
-    from labeldp.release.files import Release, table_rows
+    from labeldp.releases.files import Release, table_rows
 
     for target in filter(None, (out, plots)):
         check_target(target)

@@ -40,7 +40,7 @@ from labeldp.io_util import check_target
 if TYPE_CHECKING:
     from labeldp.learners.models import Quality
     from labeldp.planning import Plan
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 MOST_NOTES = 5
 """Shown without --verbose."""

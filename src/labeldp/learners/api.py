@@ -38,7 +38,7 @@ from labeldp.learners.models import (
 )
 from labeldp.learners.summary import Summary, effect_picture
 from labeldp.pictures import render
-from labeldp.release.files import Release, table_rows
+from labeldp.releases.files import Release, table_rows
 
 if TYPE_CHECKING:
     from labeldp.passes.engine import Engine, Progress

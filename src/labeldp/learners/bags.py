@@ -39,12 +39,12 @@ from labeldp.learners.models import (
 from labeldp.learners.normal_equations import bag_members
 from labeldp.mechanisms.base import BagLabels, RowLabels
 from labeldp.passes.engine import Progress, quiet
-from labeldp.release.files import WANTS_TABLE, labelled_rows
+from labeldp.releases.files import WANTS_TABLE, labelled_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Array = NDArray[np.float64]
 

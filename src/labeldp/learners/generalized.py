@@ -56,12 +56,12 @@ from labeldp.learners.normal_equations import (
 )
 from labeldp.mechanisms.base import RowLabels, SumLabels
 from labeldp.passes.accumulator import PassRequirements
-from labeldp.release.files import model_rows
+from labeldp.releases.files import model_rows
 from labeldp.spark.engine import engine_for
 
 if TYPE_CHECKING:
     from labeldp.passes.engine import Engine
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 _BLOCK_ROWS = 4096
 """Rows that are made dense at once."""

@@ -46,7 +46,7 @@ from labeldp.learners.normal_equations import (
 )
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 MAX_COLUMNS = 1000
 """With more columns a fit takes long, and `release_quality` returns nothing."""

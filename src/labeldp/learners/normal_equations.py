@@ -44,12 +44,12 @@ from labeldp.mechanisms.base import (
     SketchedLabels,
     SumLabels,
 )
-from labeldp.release.files import WANTS_TABLE, labelled_rows
+from labeldp.releases.files import WANTS_TABLE, labelled_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Array = NDArray[np.float64]
 ColumnMask = NDArray[np.bool_]

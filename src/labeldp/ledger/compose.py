@@ -24,8 +24,8 @@ from labeldp.errors import (
     to_float,
 )
 from labeldp.mechanisms.registry import read_claim
-from labeldp.release.certificate import CURVE, Claim, read_common_fields
-from labeldp.release.files import Release
+from labeldp.releases.certificate import CURVE, Claim, read_common_fields
+from labeldp.releases.files import Release
 from labeldp.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"

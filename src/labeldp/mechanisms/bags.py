@@ -35,13 +35,13 @@ from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.options import AccountQuestion, BagOptions
 from labeldp.passes.engine import Engine
-from labeldp.release.pending import file_name
+from labeldp.releases.pending import file_name
 from labeldp.sampling.streams import Randomness, fresh_seed, public_stream, words
 
 if TYPE_CHECKING:  # they are defined above this module
     from labeldp.mechanisms.base import MechanismPlan
     from labeldp.mechanisms.design_summary import DesignSummary
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 MEMBERS = pa.schema([pa.field("bag", pa.int32()), pa.field("row", pa.int64())])
 """Which row is in which bag."""

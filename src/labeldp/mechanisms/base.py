@@ -35,12 +35,12 @@ from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import Claim, FloorOutcome, randomness_fields
-from labeldp.release.pending import PendingRelease, aggregate_schema
+from labeldp.releases.certificate import Claim, FloorOutcome, randomness_fields
+from labeldp.releases.pending import PendingRelease, aggregate_schema
 from labeldp.sampling.streams import Randomness
 
 if TYPE_CHECKING:  # releases look up their mechanism, so they are defined above this module
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"

@@ -17,11 +17,11 @@ from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
 from labeldp.exact.label_sums import LABEL_BITS
 from labeldp.mechanisms.noise_checks import CHANCE
-from labeldp.release.certificate import Claim
-from labeldp.release.pending import AGGREGATES, FEATURES
+from labeldp.releases.certificate import Claim
+from labeldp.releases.pending import AGGREGATES, FEATURES
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Reals = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from labeldp.features.fit import fit_features
 from labeldp.mechanisms.noise_shape import NoiseCovariance
 from labeldp.mechanisms.options import Encoding, PlanRequest, names
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import Person
+from labeldp.releases.certificate import Person
 
 SAMPLER_ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""

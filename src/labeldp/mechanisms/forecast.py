@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from labeldp.release.certificate import AddedError
+    from labeldp.releases.certificate import AddedError
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -217,7 +217,7 @@ def sketched_error(
     noise adds to it for each row of an aggregate. Relative to a residual that may be 0 it is
     anything.
     """
-    from labeldp.release.certificate import AddedError  # late: it is slow to import
+    from labeldp.releases.certificate import AddedError  # late: it is slow to import
 
     def root(mean_square: float) -> float | None:
         return math.sqrt(mean_square) if math.isfinite(mean_square) else None

@@ -23,7 +23,7 @@ from labeldp.errors import InputError
 from labeldp.mechanisms.checks import FAR
 from labeldp.mechanisms.forecast import Forecast, Spread
 from labeldp.mechanisms.options import AUTO, GAUSSIAN, RADIAL
-from labeldp.release.certificate import GAUSSIANS, AddedError, Claim, FloorOutcome
+from labeldp.releases.certificate import GAUSSIANS, AddedError, Claim, FloorOutcome
 from labeldp.sampling import rounded_noise
 
 # ---- noise laws of sums

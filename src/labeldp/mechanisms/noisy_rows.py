@@ -37,14 +37,14 @@ from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunke
 from labeldp.mechanisms.noise_claim import NoiseClaim
 from labeldp.mechanisms.options import GAUSSIAN, AccountQuestion, NoisyRowsOptions, PlanRequest
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import GAUSSIANS, FloorOutcome, read_common_fields
-from labeldp.release.pending import AGGREGATES, ROW, PendingRelease, label_column
-from labeldp.release.tables import digest_of, table_digest
+from labeldp.releases.certificate import GAUSSIANS, FloorOutcome, read_common_fields
+from labeldp.releases.pending import AGGREGATES, ROW, PendingRelease, label_column
+from labeldp.releases.tables import digest_of, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Request = PlanRequest[NoisyRowsOptions]
 

@@ -19,7 +19,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLag
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlag
 from labeldp.mechanisms.shaped_flag import ShapedFlag
 from labeldp.mechanisms.wtd_flag import WtdFlag
-from labeldp.release.certificate import Claim
+from labeldp.releases.certificate import Claim
 
 MECHANISMS: tuple[Mechanism, ...] = (
     ShapedFlag(),

@@ -40,13 +40,13 @@ from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary
 from labeldp.mechanisms.forecast import Forecast, forecast, sketched_error
 from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_repeats
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest
-from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
-from labeldp.release.pending import AGGREGATES
+from labeldp.releases.certificate import AddedError, Claim, FloorOutcome, read_common_fields
+from labeldp.releases.pending import AGGREGATES
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Reals = NDArray[np.float64]
 

@@ -45,13 +45,13 @@ from labeldp.mechanisms.forecast import bag_sizes, fit_excess, forecast, mean_ex
 from labeldp.mechanisms.noise_checks import check_bag_labels
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, SampledNoisyWtdLagOptions
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import AddedError, Claim, FloorOutcome, read_common_fields
-from labeldp.release.pending import AGGREGATES, PendingRelease, label_column
+from labeldp.releases.certificate import AddedError, Claim, FloorOutcome, read_common_fields
+from labeldp.releases.pending import AGGREGATES, PendingRelease, label_column
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, normals, public_stream, words
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]

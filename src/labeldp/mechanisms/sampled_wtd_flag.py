@@ -56,13 +56,13 @@ from labeldp.mechanisms.options import (
     aggregates_in,
 )
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import AddedError, FloorOutcome
-from labeldp.release.pending import AGGREGATES, PendingRelease, aggregate_batch, aggregate_schema
+from labeldp.releases.certificate import AddedError, FloorOutcome
+from labeldp.releases.pending import AGGREGATES, PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Reals = NDArray[np.float64]
 Request = PlanRequest[SampledWtdFlagOptions]

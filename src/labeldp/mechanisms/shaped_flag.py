@@ -72,8 +72,8 @@ from labeldp.mechanisms.options import (
 from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.passes.accumulator import Accumulator
 from labeldp.passes.engine import Engine
-from labeldp.release.certificate import FloorOutcome, Person, read_common_fields
-from labeldp.release.pending import (
+from labeldp.releases.certificate import FloorOutcome, Person, read_common_fields
+from labeldp.releases.pending import (
     AGGREGATES,
     PendingRelease,
     aggregate_batch,
@@ -84,7 +84,7 @@ from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Reals = NDArray[np.float64]
 Request = PlanRequest[ShapedFlagOptions]

@@ -50,12 +50,12 @@ from labeldp.mechanisms.design_summary import DesignSummary, inflation_for, most
 from labeldp.mechanisms.forecast import fit_excess, mean_excess
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest, aggregates_in
 from labeldp.passes.engine import Engine
-from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
+from labeldp.releases.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling.streams import Randomness
 from labeldp.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
-    from labeldp.release.files import Release
+    from labeldp.releases.files import Release
 
 Reals = NDArray[np.float64]
 Request = PlanRequest[FloorOptions]

@@ -23,8 +23,8 @@ from labeldp.mechanisms.bags import BAGS, BagRows, Draw
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
 from labeldp.passes.engine import Engine
-from labeldp.release.files import WARNING
-from labeldp.release.pending import AGGREGATES, FEATURES, features_text, label_column
+from labeldp.releases.files import WARNING
+from labeldp.releases.pending import AGGREGATES, FEATURES, features_text, label_column
 from labeldp.spark.engine import engine_for
 
 NAIVE_FLAG, NAIVE_LAG = NAIVE = "naive-flag", "naive-lag"

@@ -23,8 +23,8 @@ from labeldp import FeatureMap, Release, scan, verify
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.registry import read_claim
-from labeldp.release.certificate import claimed_fields, seal
-from labeldp.release.tables import table_digest
+from labeldp.releases.certificate import claimed_fields, seal
+from labeldp.releases.tables import table_digest
 from tests.mechanisms.cases import (
     EVERY,
     FLAG,
@@ -36,7 +36,7 @@ from tests.mechanisms.cases import (
     saved,
     small_plan,
 )
-from tests.release.test_verification import altered, at, leaves, other
+from tests.releases.test_verification import altered, at, leaves, other
 from tests.tables import RANGE, table
 
 ROWS = 400

@@ -13,8 +13,8 @@ from labeldp import scan, verify
 from labeldp.mechanisms.registry import read_claim
 from labeldp.mechanisms.wtd_flag import WtdFlag
 from labeldp.passes.engine import LocalEngine
-from labeldp.release.certificate import FloorOutcome, claimed_fields, seal
-from labeldp.release.files import Release, public_rows
+from labeldp.releases.certificate import FloorOutcome, claimed_fields, seal
+from labeldp.releases.files import Release, public_rows
 from tests.plans import plan
 from tests.tables import RANGE, table
 

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from labeldp.arrow_util import arrow_numbers
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import new_directory
-from labeldp.release.certificate import Claim, FloorOutcome, certify
-from labeldp.release.side_files import CROISSANT, croissant_text
-from labeldp.release.tables import METADATA_KEY, WRITING, digest_of, table_digest
+from labeldp.releases.certificate import Claim, FloorOutcome, certify
+from labeldp.releases.side_files import CROISSANT, croissant_text
+from labeldp.releases.tables import METADATA_KEY, WRITING, digest_of, table_digest
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 ROW = "row"

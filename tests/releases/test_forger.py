@@ -23,14 +23,14 @@ import pytest
 
 import labeldp.verification as verification
 from labeldp import Release, scan, verify
-from labeldp.release.certificate import ABOUT, claimed_fields, seal
-from labeldp.release.pending import CERTIFICATE, FEATURES
-from labeldp.release.side_files import CROISSANT, SIGNATURES, croissant_text
+from labeldp.releases.certificate import ABOUT, claimed_fields, seal
+from labeldp.releases.pending import CERTIFICATE, FEATURES
+from labeldp.releases.side_files import CROISSANT, SIGNATURES, croissant_text
 from labeldp.signing import PublicKey, make_key, sign
 from tests.extras import extra
 from tests.mechanisms.cases import small_plan
-from tests.release.test_forgeries import CASES, ROWS, SAID, UNREFUTED, people
-from tests.release.test_verification import altered, at, leaves
+from tests.releases.test_forgeries import CASES, ROWS, SAID, UNREFUTED, people
+from tests.releases.test_verification import altered, at, leaves
 from tests.tables import RANGE, table
 
 Rng = np.random.Generator

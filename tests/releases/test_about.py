@@ -13,7 +13,7 @@ import pytest
 
 import labeldp
 from labeldp import InputError, verify
-from labeldp.release.certificate import read_about
+from labeldp.releases.certificate import read_about
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.plans import plan

@@ -28,9 +28,9 @@ from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import FloorMode, added_variance
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
-from labeldp.release.certificate import FloorOutcome, claimed_fields, seal
-from labeldp.release.files import schema_problems
-from labeldp.release.tables import METADATA_KEY, table_digest
+from labeldp.releases.certificate import FloorOutcome, claimed_fields, seal
+from labeldp.releases.files import schema_problems
+from labeldp.releases.tables import METADATA_KEY, table_digest
 from labeldp.sampling.rounded_noise import grid_for
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp

@@ -17,7 +17,7 @@ import pytest
 
 from labeldp import LabelDPWarning, Release, ReleaseError, verify
 from labeldp.io_util import canonical_json, json_digest, new_directory, new_path, read_json
-from labeldp.release.tables import StoredTable, table_digest
+from labeldp.releases.tables import StoredTable, table_digest
 from tests.plans import plan
 from tests.tables import source, table
 
@@ -204,12 +204,17 @@ MOMENTS = {
     "the certificate is written": ("pathlib.Path", "write_text", 1, "after"),
     "the feature map is written": ("pathlib.Path", "write_text", 2, "after"),
     "the aggregates are half written": (
-        "labeldp.release.pending.pq.ParquetWriter",
+        "labeldp.releases.pending.pq.ParquetWriter",
         "write_table",
         1,
         "after",
     ),
-    "the aggregates are written": ("labeldp.release.pending.pq.ParquetWriter", "close", 1, "after"),
+    "the aggregates are written": (
+        "labeldp.releases.pending.pq.ParquetWriter",
+        "close",
+        1,
+        "after",
+    ),
     "one file is on the disk": ("labeldp.io_util", "_sync", 1, "after"),
     "every file is on the disk": ("labeldp.io_util", "_sync", 4, "after"),
     "it is about to be renamed": ("pathlib.Path", "rename", 1, "before"),
@@ -218,7 +223,7 @@ MOMENTS = {
 
 CRASH = """
 import os, pathlib, pkgutil, signal, sys
-from labeldp.release.files import Release
+from labeldp.releases.files import Release
 
 def crash(owner, name, count, when, release, target):
     owner = pkgutil.resolve_name(owner.replace(".Path", ":Path"))

@@ -39,8 +39,8 @@ from labeldp.mechanisms.registry import (
     mechanism_named,
     mechanism_names,
 )
-from labeldp.release.certificate import read_about, seal
-from labeldp.release.pending import (
+from labeldp.releases.certificate import read_about, seal
+from labeldp.releases.pending import (
     AGGREGATES,
     CERTIFICATE,
     FEATURES,
@@ -50,14 +50,14 @@ from labeldp.release.pending import (
     file_name,
     write_release,
 )
-from labeldp.release.side_files import (
+from labeldp.releases.side_files import (
     CROISSANT,
     SIGNATURES,
     Envelope,
     croissant_text,
     statement,
 )
-from labeldp.release.tables import StoredTable, check_form, table_digest
+from labeldp.releases.tables import StoredTable, check_form, table_digest
 
 if TYPE_CHECKING:
     import pandas as pd

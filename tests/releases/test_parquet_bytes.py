@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labeldp.release import tables
 
 from labeldp import ReleaseError
-from labeldp.release import tables
-from labeldp.release.tables import METADATA_KEY, WRITING, check_form, table_digest, unchecked_bytes
+from labeldp.releases.tables import METADATA_KEY, WRITING, check_form, table_digest, unchecked_bytes
 
 OURS = f"version {pa.cpp_version}".encode()
 TEXT = "certificate"
@@ -242,7 +242,7 @@ def test_a_row_group_that_exceeds_memory_is_not_read(
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from labeldp.release.tables import check_form
+from labeldp.releases.tables import check_form
 used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 check_form(Path(sys.argv[1]), "certificate")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used) >> 10)

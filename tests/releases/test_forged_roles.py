@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import DataError, PlanError, Release, scan, verify
-from labeldp.release.certificate import seal
+from labeldp.releases.certificate import seal
 from tests.console import labeldp
 from tests.mechanisms.cases import EVERY, NOISY, SHAPED, forged_claim, saved, small_plan
 from tests.tables import RANGE, table

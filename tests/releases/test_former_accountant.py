@@ -16,7 +16,7 @@ from labeldp import Release, verify
 from labeldp.accounting.privacy_profile import group_delta
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.mechanisms.registry import read_claim
-from labeldp.release.certificate import seal
+from labeldp.releases.certificate import seal
 from labeldp_paper.theory.privacy import Theorem1
 
 RECORDED = Path(__file__).parents[1] / "golden" / "recorded" / "flag-paper" / "release"

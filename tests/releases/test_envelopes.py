@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from labeldp import ReleaseError
-from labeldp.release.side_files import SIGNATURES, Envelope, statement
+from labeldp.releases.side_files import SIGNATURES, Envelope, statement
 
 CERTIFICATE: dict[str, Any] = {
     "mechanism": "m", "epsilon": 1.0, "delta": 0.0, "unit": "one row", "seal": "s", "more": 7,

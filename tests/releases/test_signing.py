@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from labeldp import InputError, MissingExtraError, Release, ReleaseError, signing, verify
-from labeldp.release.side_files import SIGNATURES, Envelope
+from labeldp.releases.side_files import SIGNATURES, Envelope
 from labeldp.signing import PublicKey, make_key, sign
 from tests.console import labeldp
 from tests.mechanisms.cases import SHAPED, saved, small_plan

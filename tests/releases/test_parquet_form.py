@@ -19,7 +19,7 @@ import pytest
 from labeldp import LinearRegressor, Release, ReleaseError, verify
 from labeldp.errors import InputError
 from labeldp.io_util import parse_json
-from labeldp.release.tables import METADATA_KEY, check_form
+from labeldp.releases.tables import METADATA_KEY, check_form
 from tests.console import labeldp
 from tests.forging import write
 from tests.mechanisms.cases import EVERY, NOISY, SAMPLED, SHAPED, saved, small_plan
@@ -188,7 +188,7 @@ def test_numbers_at_the_edge_are_read() -> None:
 LIMITED = """
 import resource, sys
 from labeldp import Release, verify
-import labeldp.release.files, labeldp.mechanisms.shaped_flag, jsonschema
+import labeldp.releases.files, labeldp.mechanisms.shaped_flag, jsonschema
 def used():
     return int(next(l for l in open("/proc/self/status") if l.startswith("VmSize")).split()[1])
 most = (used() << 10) + (250 << 20)
