@@ -118,6 +118,46 @@ def laplace_rows(trial: Trial) -> Array:
     return fit.solve(fit.moments[:, None] + noise)
 
 
+_FOLDS = 10
+_PENALTIES = np.logspace(-4, 4, 33)
+"""In units of the mean square of a column."""
+
+
+def laplace_rows_ridge(trial: Trial) -> Array:
+    """y + Lap(Δ/ε) on every row, and the ridge that cross-validation on these labels prefers.
+
+    Of each fold only its sums are kept: they tell the squared error of any coefficients on it.
+    """
+    fit, scale = trial.fit, trial.fit.width / trial.budget.epsilon
+    d, repeats = fit.columns, trial.repeats
+    grams, moments = np.zeros((_FOLDS, d, d)), np.zeros((_FOLDS, d, repeats))
+    for design, labels in trial.blocks:
+        size = (len(labels), repeats)
+        noisy = (labels - fit.middle)[:, None] + trial.stream.laplace(scale=scale, size=size)
+        folds = trial.stream.integers(_FOLDS, size=len(labels))
+        for fold in range(_FOLDS):
+            rows = design[folds == fold]
+            grams[fold] += rows.T @ rows
+            moments[fold] += rows.T @ noisy[folds == fold]
+    gram, sums = grams.sum(axis=0), moments.sum(axis=0)
+    shape = np.eye(d) * np.trace(gram) / d
+    shape[0, 0] = 0.0  # the constant is free
+
+    def missed(penalty: float) -> Array:
+        """Squared errors on all folds, less what no coefficients change."""
+        total = np.zeros(repeats)
+        for held_gram, held in zip(grams, moments, strict=True):
+            found = np.linalg.solve(gram - held_gram + penalty * shape, sums - held)
+            total += (found * (held_gram @ found - 2 * held)).sum(axis=0)
+        return total
+
+    best = _PENALTIES[np.argmin([missed(penalty) for penalty in _PENALTIES], axis=0)]
+    fits = [np.linalg.solve(gram + p * shape, each) for p, each in zip(best, sums.T, strict=True)]
+    coefficients = np.column_stack(fits)
+    coefficients[0] += fit.middle
+    return coefficients
+
+
 def ada_ssp(trial: Trial) -> Array:
     """AdaSSP with XᵀX public, for labels that count from the middle of their range: noise on Xᵀy
     alone, and a ridge for it, which draws predictions to that middle."""
@@ -264,6 +304,7 @@ PEERS = (
     Peer("AdaSSP, public features", ada_ssp_as_published),
     Peer("AdaSSP, public features, centred labels", ada_ssp),
     Peer("RR-on-bins, private prior", rr_on_bins),
+    Peer("Laplace noise on rows, ridge by cross-validation", laplace_rows_ridge),
     Peer("constant", constant, constant_excess),
 )
 

@@ -33,8 +33,6 @@ from labeldp.mechanisms.registry import mechanisms
 
 BUDGETS = tuple(Budget(epsilon, DELTA) for epsilon in (0.25, 0.5, 1.0, 4.0))
 HOUSING_BUDGETS = (Budget(0.05, DELTA), *BUDGETS)
-_BEST: dict[str, dict[str, Any]] = {"wtd-flag": {"compact": True}}
-"""What a mechanism needs to be at its best for a linear fit."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def add_mechanisms(found: Gathering, study: Study, full: Fit, budget: Budget) ->
     for mechanism in mechanisms():
         if not mechanism.closed_form:
             continue
-        choices = {"mechanism": mechanism.name, **_BEST.get(mechanism.name, {})}
+        choices: dict[str, Any] = {"mechanism": mechanism.name}
         made = study.plan(budget, **choices)
         if not made.forecast.added_exact:
             told = {"bags": made.claim.bags, "residual_guess": full.residual_ss / full.rows}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -83,6 +84,12 @@ def usual_housing(folder: Path) -> pa.Table:
     )
 
 
+def some_wages(folder: Path) -> pa.Table:
+    """2,000 rows with all columns: wide for its length."""
+    rows = pq.read_table(folder / "taxcalc_cps_wages.parquet")
+    return rows.take(np.sort(np.random.default_rng(0).choice(len(rows), 2000, replace=False)))
+
+
 def diabetes(_folder: Path) -> Any:
     """Bundled with scikit-learn."""
     from sklearn.datasets import load_diabetes
@@ -112,6 +119,7 @@ WAGES = Table(
     file("taxcalc_cps_wages"),
     drop=("e00200p", "e00200s"),
 )
+WIDE = replace(WAGES, key="wide", name=f"{WAGES.name}, 2,000 rows", load=some_wages)
 SCHEDULE = Table(
     "schedule",
     "NYC flights, schedule columns",
@@ -149,4 +157,4 @@ USUAL_HOUSING = Table("usual", "California housing", "value", (0, 5.01), usual_h
 
 LARGE = (FERTILITY, WAGES, SCHEDULE, NYC, SALES, FLIGHTS)
 """Of 50,000 rows and more."""
-TABLES = (*LARGE, HOUSING, CRITEO, DIABETES, EXERCISE)
+TABLES = (*LARGE, HOUSING, CRITEO, WIDE, DIABETES, EXERCISE)
