@@ -547,7 +547,7 @@ def test_noise_is_that_of_the_weights_in_whitened_coordinates() -> None:
 
 def sighting(maximum: float) -> RowNorms:
     nothing: Any = None
-    return RowNorms(maximum, nothing, nothing)
+    return RowNorms(maximum, nothing)
 
 
 def test_a_length_is_certain_only_with_room_for_its_root() -> None:
@@ -581,12 +581,16 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
 
     for size in (1, 3, 10):
         pool = TopK(size, np.empty(0), np.empty(0, np.uint64), Encoded.empty(features))
+        unsorted = pool
         seen: dict[int, float] = {}
         for _ in range(6):
             marks = rng.integers(0, 15, 8).astype(np.uint64)
             keys = np.where(marks == 3, -np.inf, (marks * 7 % 5).astype(float))
             rows = Encoded(8, marks[:, None].astype(float), (), features.joint_codes)
-            pool = pool.with_rows(keys, marks, rows)
+            pool = pool.with_rows(keys, marks, rows).best()
+            unsorted = unsorted.with_rows(keys, marks, rows)
+            assert len(unsorted.keys) <= 2 * size
+            assert np.array_equal(unsorted.best().hashes, pool.hashes)
             seen |= {int(mark): float(key) for mark, key in zip(marks, keys, strict=True)}
             ranked = sorted((-key, mark) for mark, key in seen.items() if key > -np.inf)
             assert [int(mark) for mark in pool.hashes] == [mark for _, mark in ranked[:size]]
@@ -774,13 +778,3 @@ def test_sums_of_products_are_exact_however_large(entry: int) -> None:
     assert made.exact((0,)).tolist() == [[7]]
     assert (made + made).exact((1,)).tolist() == [[2 * entry]]
     assert made.diagonal().tolist() == [7.0, float(entry)]
-
-
-def test_the_entrance_of_a_pool_is_its_last_key() -> None:
-    features = fit_features(scan(pa.table({"x": np.arange(50.0)})))
-    from labeldp.features.encoder import Encoded
-
-    none = Encoded.empty(features)
-    pool = TopK(2, np.array([5.0, 3.0]), np.array([1, 2], np.uint64), none)
-    assert pool.threshold == 3.0
-    assert TopK(3, pool.keys, pool.hashes, none).threshold == -np.inf

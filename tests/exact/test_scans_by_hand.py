@@ -120,7 +120,7 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
     weights = weighted(features)
     exact = np.square(dense @ weights.matrix.T).sum(axis=1)
     floor = float(np.quantile(exact, 0.2))
-    accumulator = RowNormScan(features, weights, keep=12, spare=7, floor=floor)
+    accumulator = RowNormScan(features, weights, keep=12, sample=19, floor=floor)
     for part in range(parts):
         other = accumulator.new()
         other.add(rows.take(slice(part * ROWS // parts, (part + 1) * ROWS // parts)))
@@ -137,11 +137,8 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
         if exact[first[each]] > floor
     }
     drawn = sorted(keys, key=lambda each: -keys[each])[:19]
-    sampled = [(place, each) for place, each in enumerate(drawn) if each not in worst]
-    kept = worst + [each for place, each in sampled if place < 12]
-    reserve = [each for place, each in sampled if place >= 12]
-    assert np.array_equal(seen.rows, dense[[first[each] for each in kept]])
-    assert np.array_equal(seen.reserve, dense[[first[each] for each in reserve]])
+    kept = worst + [each for each in drawn if each not in worst]
+    assert np.array_equal(features.integers(seen.rows), dense[[first[each] for each in kept]])
     longest = max(
         sum(
             sum(Fraction(c) * int(x) for c, x in zip(line, row, strict=True)) ** 2
@@ -161,7 +158,7 @@ def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
     seen = accumulator.result()
     exact = np.square(dense @ weights.matrix.T).sum(axis=1).max()
     assert exact * (1 - 1e-14) <= seen.maximum <= exact * (1 + 1e-12)
-    assert len(seen.rows) == len(seen.reserve) == 0
+    assert seen.rows.rows == 0
     assert accumulator.new().result().maximum == 0.0
 
 
@@ -196,17 +193,18 @@ def test_rows_that_may_be_longest_or_enter_a_pool_have_room_for_two_roundings(
 ) -> None:
     """Of eight numbers and more; values 0 to 6 that are half a unit off at most."""
     made: Any = object.__new__(RowNormScan)
-    made._form = Mock(side_effect=lambda *_, **__: np.arange(7.0))
-    made._form.rounding_error = lambda _reach: 0.25
     made._sampling_keys = lambda values, _seen: np.where(values > 0, 2 * values, -math.inf)
     made._largest, made._reach, made._keep = largest, np.zeros(8), 3
     made._worst, made._sampled = SimpleNamespace(threshold=worst), SimpleNamespace(threshold=drawn)
-    made._update_maximum = made._offer = Mock()
-    monkeypatch.setattr(module, "_content_hashes", lambda _: None)
-    batch: Any = SimpleNamespace(rows=7, numbers=np.zeros((7, 8)), take=Mock())
+    made._update_maximum, made._offer = Mock(), Mock()
+    monkeypatch.setattr(module, "_content_hashes", lambda batch: batch.numbers[:, 0])
+    made._floor = 0.0
+    batch = Encoded(7, np.repeat(np.arange(7.0)[:, None], 8, axis=1), (), Mock())
+    made._form = Mock(side_effect=lambda batch, **_: batch.numbers[:, 0])
+    made._form.rounding_error = lambda _reach: 0.25
     made.add(batch)
-    ((places,), _) = batch.take.call_args
-    assert places.tolist() == near
+    ((rows, _, hashes), _) = made._offer.call_args
+    assert rows.numbers[:, 0].tolist() == hashes.tolist() == near
 
 
 def test_rows_that_may_be_longest_are_looked_at_in_their_order(
@@ -364,7 +362,7 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
         RowNormScan(features, other),
         RowNormScan(features, one, keep=3),
         RowNormScan(features, one, keep=4),
-        RowNormScan(features, one, keep=3, spare=1),
+        RowNormScan(features, one, keep=3, sample=1),
         RowNormScan(features, one, keep=3, floor=0.5),
     ]
     factors = [factor_of(np.eye(features.width)), factor_of(2 * np.eye(features.width))]

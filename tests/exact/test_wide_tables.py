@@ -97,8 +97,7 @@ def test_the_length_is_a_bound_where_numbers_are_very_many(
             assert len({each.length for each in found}) == 1
             assert exact <= Fraction(found[0].length) ** 2 <= exact * (1 + Fraction(1, 10**6))
             for each in found[1:]:
-                assert np.array_equal(each.rows, found[0].rows)
-                assert np.array_equal(each.reserve, found[0].reserve)
+                assert np.array_equal(table.integers(each.rows), table.integers(found[0].rows))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -19,10 +19,11 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights
-from labeldp.features.encoder import Encoder
+from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms import noise_shape as module
+from labeldp.mechanisms.active_rows import ActiveRows
 from labeldp.mechanisms.noise_shape import (
     NoiseCovariance,
     ScanRows,
@@ -58,9 +59,13 @@ class Table:
         self.factor: VerifiedCholesky = verified_cholesky(gram, self.features)
         self.passes = 0
 
-    def look(self, weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
+    def look(self, weights: Weights, keep: int, sample: int, floor: float) -> RowNorms:
         self.passes += 1
-        return self.scan(weights, keep, floor, spare=spare).result()
+        return self.scan(weights, keep, floor, sample=sample).result()
+
+    def integers(self, rows: Encoded) -> Array:
+        """The kept columns of encoded rows, dense."""
+        return self.features.keep(self.factor.kept).integers(rows)
 
     def scan(
         self,
@@ -68,9 +73,9 @@ class Table:
         keep: int = 0,
         floor: float = 0.0,
         rows: int = 65536,
-        spare: int = 15,
+        sample: int = 20,
     ) -> RowNormScan:
-        scan = RowNormScan(self.features, weights, keep=keep, spare=spare, floor=floor)
+        scan = RowNormScan(self.features, weights, keep=keep, sample=sample, floor=floor)
         encode = Encoder(self.features)
         for batch in self.data.feature_batches(self.features.columns):
             for start in range(0, batch.num_rows, rows):
@@ -98,6 +103,11 @@ class Table:
 def form_of(features: FeatureMap, weights: Weights) -> QuadraticForm:
     root = weights.matrix
     return QuadraticForm(features, weights.kept, root, root.T @ root)
+
+
+def active(white: Array) -> ActiveRows:
+    """Whitened rows without categories."""
+    return ActiveRows(white, np.empty((0, len(white)), np.intp), np.eye(white.shape[1]))
 
 
 def numbers(rows: int, columns: int, seed: int = 0, tail: float = 3.0) -> pa.Table:
@@ -227,8 +237,7 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
     weights = table.isotropic()
     whole = table.scan(weights, 20, 0.001).result()
     cut = table.scan(weights, 20, 0.001, batch_rows).result()
-    assert np.array_equal(whole.rows, cut.rows)
-    assert np.array_equal(whole.reserve, cut.reserve)
+    assert np.array_equal(table.integers(whole.rows), table.integers(cut.rows))
     assert whole.maximum == cut.maximum
     left, right = (table.scan(weights, 20, 0.001).new() for _ in range(2))
     encode = Encoder(table.features)
@@ -237,8 +246,7 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
         right.add(encode(batch.slice(150)))
     right.merge(left.state())
     merged = right.result()
-    assert np.array_equal(whole.rows, merged.rows)
-    assert np.array_equal(whole.reserve, merged.reserve)
+    assert np.array_equal(table.integers(whole.rows), table.integers(merged.rows))
     assert whole.maximum == merged.maximum
 
 
@@ -261,41 +269,23 @@ def test_rows_passed_over_would_not_have_been_drawn(
     keys = np.where(values > floor, (values - floor) / -np.log(uniform), -np.inf)
     different, places = np.unique(table.codes, axis=0, return_index=True)
     order = np.argsort(-keys[places])[: keep + 15]
-    sighting = table.scan(weights, keep, floor, batch_rows).result()
-    found = {tuple(row) for row in np.concatenate([sighting.rows[keep:], sighting.reserve])}
-    worst = {tuple(row) for row in sighting.rows[:keep]}
+    seen = table.integers(table.scan(weights, keep, floor, batch_rows).result().rows)
+    worst, found = ({tuple(row) for row in part} for part in (seen[:keep], seen[keep:]))
     assert found == {tuple(row) for row in different[order]} - worst
     assert len(found) >= 3 * keep
-
-
-def test_rows_in_reserve_are_heard_before_a_pass_is_made() -> None:
-    """A shape from few rows is too long on the others, unless these are at hand."""
-    table = Table(numbers(3000, 4, 2, tail=2.0))
-    rows = np.ldexp(table.codes.astype(float), -table.factor.exponents)
-    search = module._Search(table.factor, table.features, None)  # type: ignore[arg-type]
-    white = search._whitened(table.codes.astype(float))
-    few, others = white[:30], white[30:]
-
-    def longest(reserve: Array) -> float:
-        search._mixture, search._reserve = leverage_mixture(few, 0.03), reserve
-        proposal = search._propose(0)
-        return float(np.square(rows @ proposal.T).sum(axis=1).max())
-
-    assert longest(others[:0]) > 2.0
-    assert longest(others) < 1.1
 
 
 def test_a_pass_keeps_the_worst_rows_once_each() -> None:
     features = random_rows(400)
     table = Table(pa.concat_tables([features, features, features]))
     weights = table.isotropic()
-    sighting = table.scan(weights, 20).result()
+    rows = table.integers(table.scan(weights, 20).result().rows)
     values = np.square(table.codes @ weights.matrix.T).sum(axis=1)
     different, places = np.unique(table.codes, axis=0, return_index=True)
     worst = different[np.argsort(-values[places])[:20]]
-    assert np.array_equal(sighting.rows[:20], worst)
-    assert len(np.unique(sighting.rows, axis=0)) == len(sighting.rows) > 20
-    assert {tuple(row) for row in sighting.rows} <= {tuple(row) for row in different}
+    assert np.array_equal(rows[:20], worst)
+    assert len(np.unique(rows, axis=0)) == len(rows) > 20
+    assert {tuple(row) for row in rows} <= {tuple(row) for row in different}
 
 
 @given(counts=st.lists(st.integers(2, 40), min_size=2, max_size=12))
@@ -327,11 +317,25 @@ def test_small_problems_agree_with_generic_minimisation(columns: int, seed: int)
         assert shape.trace == pytest.approx(best, rel=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_problem_with_levels_agrees_with_generic_minimisation(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    levels, x = random.choice(["a", "b", "c"], 60, p=[0.6, 0.3, 0.1]), random.standard_t(3, 60)
+    table = Table(pa.table({"c": levels, "x": x}), min_count=1, intercept=False)
+    best, shape = least_trace(table.codes.astype(float)), table.shape()
+    assert shape.bound <= best <= shape.trace * (1 + 1e-3)
+    assert shape.trace <= best * module._ENOUGH
+
+
 def test_the_dual_agrees_with_generic_minimisation_to_three_digits() -> None:
     rows = np.random.default_rng(3).standard_t(3, (30, 3))
     white = whitened(rows)
     solution = solve_dual(
-        leverage_mixture(white, 0.01), len(rows), steps=4000, tolerance=1e-4, least_uniform=1e-9
+        leverage_mixture(active(white), 0.01),
+        np.eye(3) / len(rows),
+        steps=4000,
+        tolerance=1e-4,
+        least_uniform=1e-9,
     )
     assert solution.bound <= solution.trace <= solution.bound * (1 + 2e-4)
     assert solution.trace == pytest.approx(least_trace(rows), rel=1e-3)
@@ -348,8 +352,8 @@ def test_weak_duality_any_weights_bound_any_feasible_shape(seed: int, power: flo
     anything = root @ root.T + 0.01 * np.eye(4)
     feasible = anything * np.einsum("ij,ij->i", white @ np.linalg.inv(anything), white).max()
     share = rng.uniform(0.01, 1.0)
-    mixture = module.RowMixture(white, weights, share * weights.sum()).normalized()
-    bound = solve_dual(mixture, 25, steps=1, tolerance=0.0, least_uniform=0.0).bound
+    mixture = module.RowMixture(active(white), weights, share * weights.sum()).normalized()
+    bound = solve_dual(mixture, np.eye(4) / 25, steps=1, tolerance=0.0, least_uniform=0.0).bound
     assert bound <= np.trace(feasible) * (1 + 1e-9)
     moment = (white.T * mixture.weights) @ white + mixture.uniform / 25 * np.eye(4)
     assert bound == pytest.approx(np.sqrt(np.linalg.eigvalsh(moment)).sum() ** 2)
@@ -358,8 +362,10 @@ def test_weak_duality_any_weights_bound_any_feasible_shape(seed: int, power: flo
 def test_fewer_rows_than_columns_are_solved_in_their_span() -> None:
     white = np.random.default_rng(0).normal(size=(6, 20)) / 30
     steps = {"steps": 30, "tolerance": 1e-3, "least_uniform": 1e-3}
-    some = solve_dual(leverage_mixture(white, 0.1), 900, **steps)  # type: ignore[arg-type]
-    copies = solve_dual(leverage_mixture(np.repeat(white, 4, axis=0), 0.1), 900, **steps)  # type: ignore[arg-type]
+    some, copies = (
+        solve_dual(leverage_mixture(active(rows), 0.1), np.eye(20) / 900, **steps)  # type: ignore[arg-type]
+        for rows in (white, np.repeat(white, 4, axis=0))
+    )
     assert np.allclose(some.covariance, copies.covariance, rtol=1e-8)
     assert some.trace == pytest.approx(float(np.trace(some.covariance)))
     assert some.bound == pytest.approx(copies.bound)
@@ -427,8 +433,8 @@ def test_a_saturated_table_has_a_shape() -> None:
     gram = ENGINE.run_pass("sums", data, GramAccumulator(features))
     factor = verified_cholesky(gram, features, saturated=True)
 
-    def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
-        kept: dict[str, Any] = {"keep": keep, "spare": spare, "floor": floor}
+    def look(weights: Weights, keep: int, sample: int, floor: float) -> RowNorms:
+        kept: dict[str, Any] = {"keep": keep, "sample": sample, "floor": floor}
         scan_ = RowNormScan(features, weights, **kept)
         for batch in data.feature_batches(features.columns):
             scan_.add(features.encode(batch))

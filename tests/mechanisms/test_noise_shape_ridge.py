@@ -16,7 +16,7 @@ from labeldp.mechanisms.noise_shape import (
     ridge_whitening,
     solve_dual,
 )
-from tests.mechanisms.test_noise_shape import Table, trace_of
+from tests.mechanisms.test_noise_shape import Table, active, trace_of
 from tests.oracles.best_shape import exact_square_length
 
 Array = NDArray[np.float64]
@@ -87,7 +87,7 @@ def test_no_shape_that_serves_all_rows_is_below_the_bound(seed: int) -> None:
     rows = random.normal(size=(40, 4)) * [1.0, 0.3, 0.1, 0.02]
     even = rows.T @ rows
     steps = {"steps": 60, "tolerance": 1e-3, "least_uniform": 1e-3}
-    found = solve_dual(leverage_mixture(rows[:20], 0.1, even), 40, **steps)  # type: ignore[arg-type]
+    found = solve_dual(leverage_mixture(active(rows[:20]), 0.1), even / 40, **steps)  # type: ignore[arg-type]
     root = random.normal(size=(4, 4))
     for guess in (root @ root.T + 0.01 * np.eye(4), found.covariance):
         longest = np.einsum("ij,ij->i", rows @ np.linalg.inv(guess), rows).max()

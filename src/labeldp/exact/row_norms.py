@@ -48,6 +48,8 @@ _LENGTH_BITS = 24
 """Significant bits of a published length."""
 _EXACT_ROWS = 256
 """Rows that are computed again from C at a time."""
+_SCREENED_ROWS = 8192
+"""Rows at a time where a matrix product screens them."""
 _OFFERED = 1 << 16
 """Hashes remembered, so that the many equal rows of some tables are offered once."""
 
@@ -156,13 +158,11 @@ class RowNorms:
     """What a scan found.
 
     maximum: at least ‖C x_i‖² of every row.
-    rows: different rows in integer codes of the kept columns: those of largest value, then sampled.
-    reserve: further sampled rows.
+    rows: different rows, those of largest value, then sampled ones.
     """
 
     maximum: float
-    rows: Floats = field(repr=False)
-    reserve: Floats = field(repr=False)
+    rows: Encoded = field(repr=False)
 
     def is_within(self, length: float) -> bool:
         """Return whether ‖C x_i‖ ≤ length for every row, for certain."""
@@ -186,17 +186,14 @@ def round_length_up(exact: float) -> float:
 
 @dataclass(frozen=True)
 class TopK:
-    """The `size` different rows of largest key, largest first; equal keys in order of hash."""
+    """At least the `size` different rows of largest key; sorted only when there are many others."""
 
     size: int
     keys: Floats
     hashes: Hashes
     rows: Encoded
-
-    @property
-    def threshold(self) -> float:
-        """No row of smaller key can enter."""
-        return float(self.keys[-1]) if len(self.keys) == self.size else -math.inf
+    threshold: float = -math.inf
+    """No row of smaller key can be one of them."""
 
     def with_rows(self, keys: Floats, hashes: Hashes, rows: Encoded) -> TopK:
         """Return the collection with those of these rows whose keys are large enough."""
@@ -205,17 +202,19 @@ class TopK:
             return self
         keys = np.concatenate([self.keys, keys[able]])
         hashes = np.concatenate([self.hashes, hashes[able]])
-        order = np.lexsort((hashes, -keys))
+        every = Encoded.concatenate([self.rows, rows.take(able)])
+        more = replace(self, keys=keys, hashes=hashes, rows=every)
+        return more.best() if len(keys) > 2 * self.size else more
+
+    def best(self) -> TopK:
+        """Return those of largest key alone, largest first; equal keys in order of hash."""
+        order = np.lexsort((self.hashes, -self.keys))
         different = np.ones(len(order), dtype=bool)
-        different[1:] = np.diff(hashes[order]) != 0  # equal rows have equal keys: neighbours
+        different[1:] = np.diff(self.hashes[order]) != 0  # equal rows have equal keys: neighbours
         chosen = order[different][: self.size]
-        some = rows.take(able)
-        codes = tuple(
-            np.concatenate(pair) for pair in zip(self.rows.codes, some.codes, strict=True)
-        )
-        numbers = np.concatenate([self.rows.numbers, some.numbers])
-        every = Encoded(self.rows.rows + some.rows, numbers, codes, self.rows.joint_codes)
-        return TopK(self.size, keys[chosen], hashes[chosen], every.take(chosen))
+        keys, hashes = self.keys[chosen], self.hashes[chosen]
+        threshold = float(keys[-1]) if len(keys) == self.size > 0 else -math.inf
+        return TopK(self.size, keys, hashes, self.rows.take(chosen), threshold)
 
 
 ScanState = tuple[float, TopK, TopK]
@@ -225,9 +224,8 @@ ScanState = tuple[float, TopK, TopK]
 class RowNormScan:
     """Accumulator of ‖C x_i‖² over all rows, C public weights.
 
-    `keep` rows of largest value and as many sampled ones are kept, and `spare` more of the
-    sampled. Rows with a value above `floor` are sampled, with a chance that grows with the
-    distance. Without `keep` only the maximum is found.
+    `keep` rows of largest value are kept, and a `sample` of those with a value above `floor`, with
+    a chance that grows with the distance. Without `keep` only the maximum is found.
     """
 
     def __init__(
@@ -236,16 +234,16 @@ class RowNormScan:
         weights: Weights,
         *,
         keep: int = 0,
-        spare: int = 0,
+        sample: int = 0,
         floor: float = 0.0,
     ) -> None:
         self._features, self._weights = features.keep(weights.kept), weights
-        self._keep, self._spare, self._floor = keep, spare, floor
+        self._keep, self._sample, self._floor = keep, sample, floor
         self._reset()
 
     def _reset(self) -> None:
         empty = TopK(self._keep, np.empty(0), np.empty(0, np.uint64), Encoded.empty(self._features))
-        self._worst, self._sampled = empty, replace(empty, size=self._keep + self._spare)
+        self._worst, self._sampled = empty, replace(empty, size=self._sample)
         self._largest, self._reach = 0.0, np.zeros(len(self._features.number_columns))
         self._offered = np.zeros(_OFFERED if self._keep else 0, np.uint64)
 
@@ -258,7 +256,7 @@ class RowNormScan:
         every = replace(self._features, kept=None)
         maximum = (RowNormScan, every, *self._weights.cache_key())
         # A scan that keeps rows also answers who asks for the maximum alone.
-        own = ((maximum, self._keep, self._spare, self._floor),) if self._keep else ()
+        own = ((maximum, self._keep, self._sample, self._floor),) if self._keep else ()
         return PassRequirements(every.columns, every, cache_keys=(*own, maximum))
 
     def new(self) -> RowNormScan:
@@ -272,20 +270,30 @@ class RowNormScan:
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
         error = self._form.rounding_error(self._reach)
         rough = len(self._reach) >= MANY_NUMBERS
+        # What is found in the first rows spares most others the computation of exact digits.
+        step = _SCREENED_ROWS if rough and self._keep else max(1, batch.rows)
+        for start in range(0, batch.rows, step):
+            self._add_rows(batch.take(slice(start, start + step)), error, rough)
+
+    def _add_rows(self, batch: Encoded, error: float, rough: bool) -> None:
         values = self._form(batch, rough=rough)
-        if self._keep and rough:
-            # Which rows are kept must not depend on how the table was cut into batches, but the
-            # last digits of a matrix product do: those that may be kept get others. A rough value
-            # is off by at most two errors: its own, and that of the value it stands for.
-            upper = values + 2 * error
-            near = (upper > self._largest) | (upper >= self._worst.threshold)
-            least = max(self._sampled.threshold, 0.0)
-            near |= self._sampling_keys(upper, _content_hashes(batch)) >= least
-            batch = batch.take(np.flatnonzero(near))
-            values = self._form(batch)
-        self._update_maximum(batch, values, error)
         if self._keep:
-            self._offer(batch, values)
+            # Which rows are kept must not depend on how the table was cut into batches, but the
+            # last digits of a matrix product do: rows that may be kept get others. A rough value
+            # is off by at most two errors: its own, and that of the value it stands for.
+            upper = values + (2 * error if rough else error)
+            near = (upper > min(self._floor, self._largest)) | (upper >= self._worst.threshold)
+            places = np.flatnonzero(near)
+            if len(places) < batch.rows:
+                batch, values, upper = batch.take(places), values[places], upper[places]
+            hashes = _content_hashes(batch)
+            if rough:  # chosen by key before they are copied: numbers are many
+                near = (upper > self._largest) | self._may_enter(upper, hashes)
+                places = np.flatnonzero(near)
+                batch, hashes = batch.take(places), hashes[places]
+                values = self._form(batch)
+            self._offer(batch, values, hashes)
+        self._update_maximum(batch, values, error)
 
     def _update_maximum(self, batch: Encoded, values: Floats, error: float) -> None:
         """Take the largest ‖C x‖² of these rows, rounded up, into the maximum.
@@ -303,21 +311,20 @@ class RowNormScan:
             rows = np.unique(self._features.integers(batch.take(some)), axis=0)
             self._largest = max(self._largest, self._weights.largest_squared_norm(rows))
 
-    def _offer(self, batch: Encoded, values: Floats) -> None:
+    def _may_enter(self, values: Floats, hashes: Hashes) -> NDArray[np.bool_]:
+        """Return which rows may enter one of the collections."""
+        drawn = self._sampling_keys(values, hashes) >= max(self._sampled.threshold, 0.0)
+        return np.asarray(drawn | (values >= self._worst.threshold))
+
+    def _offer(self, batch: Encoded, values: Floats, hashes: Hashes) -> None:
         """Offer rows to both collections but those that were offered before."""
-        able = np.flatnonzero((values > self._floor) | (values >= self._worst.threshold))
-        if len(able) < batch.rows:
-            batch, values = batch.take(able), values[able]
-        hashes = _content_hashes(batch)
-        keys = self._sampling_keys(values, hashes)
         slots = hashes % np.uint64(_OFFERED)
-        enters = (values >= self._worst.threshold) | (keys >= self._sampled.threshold)
-        able = np.flatnonzero(enters & (self._offered[slots] != hashes))
-        self._offered[slots[able]] = hashes[able]
-        if len(able):
-            rows = batch.take(able)
-            self._worst = self._worst.with_rows(values[able], hashes[able], rows)
-            self._sampled = self._sampled.with_rows(keys[able], hashes[able], rows)
+        new = np.flatnonzero(self._may_enter(values, hashes) & (self._offered[slots] != hashes))
+        self._offered[slots[new]] = hashes[new]
+        values, hashes, rows = values[new], hashes[new], batch.take(new)
+        keys = self._sampling_keys(values, hashes)
+        self._worst = self._worst.with_rows(values, hashes, rows)
+        self._sampled = self._sampled.with_rows(keys, hashes, rows)
 
     def _sampling_keys(self, values: Floats, hashes: Hashes) -> Floats:
         """Return keys whose k largest are a weighted sample without replacement.
@@ -330,7 +337,7 @@ class RowNormScan:
         return np.asarray(np.where(weights > 0.0, weights / -np.log(uniform), -math.inf))
 
     def state(self) -> ScanState:
-        return self._largest, self._worst, self._sampled
+        return self._largest, self._worst.best(), self._sampled.best()
 
     def merge(self, state: ScanState) -> None:
         largest, worst, sampled = state
@@ -340,11 +347,10 @@ class RowNormScan:
             self._sampled = self._sampled.with_rows(sampled.keys, sampled.hashes, sampled.rows)
 
     def result(self, *_: object) -> RowNorms:
-        worst, sampled = map(self._features.integers, (self._worst.rows, self._sampled.rows))
-        place = np.arange(len(sampled))
-        extra = ~np.isin(self._sampled.hashes, self._worst.hashes)
-        rows = np.concatenate([worst, sampled[extra & (place < self._keep)]])
-        return RowNorms(self._largest, rows, sampled[extra & (place >= self._keep)])
+        worst, sampled = self._worst.best(), self._sampled.best()
+        extra = np.flatnonzero(~np.isin(sampled.hashes, worst.hashes))
+        rows = Encoded.concatenate([worst.rows, sampled.rows.take(extra)])
+        return RowNorms(self._largest, rows)
 
 
 def _content_hashes(batch: Encoded) -> Hashes:

@@ -149,6 +149,13 @@ class Encoded:
         codes = tuple(np.empty(0, code_kind(width)) for width in features.joint_codes.widths)
         return cls(0, np.empty((0, len(features.number_columns))), codes, features.joint_codes)
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Encoded]) -> Encoded:
+        """Return the rows of all parts, one after the other, without their persons."""
+        numbers = np.concatenate([part.numbers.T for part in parts], axis=1).T
+        codes = tuple(map(np.concatenate, zip(*(part.codes for part in parts), strict=True)))
+        return cls(len(numbers), numbers, codes, parts[0].joint_codes)
+
     def take(self, places: NDArray[Any] | slice) -> Encoded:
         """Return some of the rows; each number column stays contiguous. A slice copies nothing."""
         codes = tuple(codes[places] for codes in self.codes)

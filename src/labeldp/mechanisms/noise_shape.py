@@ -15,13 +15,13 @@ The dual, over weights p_i on rows and p_0 on the uniform measure over all n row
     optimal where no g_i exceeds T. Any p gives a lower bound of the optimum (weak duality), and
     any M an S that is feasible for these rows, so nothing rests on convergence.
 
-The steps: an active-set method, since all rows together do not fit a dense solver
+The steps: an active-set method, since all rows together do not fit a solver
     1. Isotropic noise, C = R⁻ᵀ, is the first candidate: the result is never worse (`_Search.run`).
-    2. Solve the dual on a few rows: those of largest norm, and a sample (`_Search._propose`).
+       Its pass over all rows brings those of largest norm, and a sample.
+    2. Solve the dual on the rows at hand (`solve_dual`).
     3. A pass over all rows measures the true maximum of ‖C x_i‖, which certifies the trace of
        this C, and returns the rows that violate the constraint (`_Search._measure`).
-    4. They join the active rows; repeat until few violate it or nothing is gained
-       (`_Search._optimize`).
+    4. They join the rows at hand; repeat until the gap is small (`_Search._optimize`).
     The C of least *certified* trace is kept. Its gap, trace/bound ≥ 1, says how far from optimal
     it is at most.
 
@@ -52,41 +52,41 @@ from threadpoolctl import threadpool_limits
 
 from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky, ridge_cholesky
 from labeldp.exact.row_norms import RowNorms, Weights
+from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.active_rows import ActiveRows
 
 Array = NDArray[np.float64]
 ScanRows = Callable[[Weights, int, int, float], RowNorms]
-"""scan_rows(C, keep, spare, floor): a pass over all rows; see `RowNormScan`."""
+"""scan_rows(C, keep, sample, floor): a pass over all rows; see `RowNormScan`."""
 
 FULL, ISOTROPIC = "full", "isotropic"
 MOST_COLUMNS = 2600
 """With more, noise is isotropic: a search would take many minutes."""
-_SPARE = 3
-"""Times as many rows are sampled again, in reserve."""
 _PASSES = 6
-_CONVERGED, _ROUNDS_TO_CONVERGE = 0.01, 2
-"""Converged: no row is longer by more than this, in this round or a later one."""
-_ENOUGH, _WIDE_ENOUGH, _WIDE = 1.04, 1.08, 300
-"""The gap at which no further pass is worth its time; from so many columns on a step is dear."""
+_ENOUGH = 1.025
+"""The gap at which no further pass is worth its time."""
+_MOST_ROWS = 20_000
+"""Rows that the first pass samples, at most."""
 _LEAST_UNIFORM = (0.03, 0.003, 1e-4)
 """Least weight of the uniform measure, by round: few rows must not speak for all at first."""
-_TOLERANCE = (0.04, 0.02, 0.015, 0.01)
-"""By how much active rows may violate the constraint, by round."""
-_STEPS, _LEAST_STEPS = 40, 4
-_WORK = 8e10
-"""Floating-point operations of a round: some 3 s on two cores."""
-_SOLUTIONS = 2
-"""Solutions between two passes, each with the reserve rows that violate the one before."""
-_NEW_SHARE = 0.2
-"""Share of the dual weight that rows from a pass get."""
+_TOLERANCE = (0.06, 0.01)
+"""By how much rows at hand may violate the constraint, by round."""
+_STEPS, _LEAST_STEPS = 40, 8
+_WORK = 3e11
+"""Floating-point operations of a round: some 10 s."""
 _MEAN_INSURANCE, _LEAST_INSURANCE, _INSURED_ROWS = 0.05, 0.005, 50.0
 """Few rows need the whole insurance of the mean; with many, a tenth does as well."""
-_IDLE, _LOW, _DROP_AFTER = 1e-4, 0.9, 4
-"""Rows with less than this of the mean weight and of the largest g are dropped, after so many
-steps."""
-_FIRST_POWER, _POWER = 2.0, 3.0
-"""Of g/T in a step. The square is known to ascend; the cube takes two thirds of the steps on every
-table tried, but not from the starting weights."""
+_POWER, _MORE, _MOST_POWER = 2.0, 1.5, 20.0
+"""Of g/T in a step. The square is known to ascend; a row that stays on the same side of 1 gets a
+larger one in every step, which takes a third of the steps."""
+_MOST_RATIO = 1000.0
+"""No g/T counts as more in a step, so that no power overflows."""
+_NEW_WEIGHT = 0.3
+"""Of a row that joins, over the mean of the active ones."""
+_IDLE, _LOW, _IDLE_SHARE = 1e-5, 0.9, 0.15
+"""Rows with less than this of the mean weight and of T are idle; once they are such a share, they
+are dropped."""
 _EIGENVALUE_FLOOR = 1e-15
 """Least eigenvalue of M, relative to the largest: M^{-½} must stay finite."""
 
@@ -152,9 +152,11 @@ class _Search:
     ) -> None:
         """`second_moment` is W = Σ u_i u_iᵀ where the factor has a ridge; None: the identity."""
         self._cholesky, self._second_moment = cholesky, second_moment
+        self._features = features.keep(cholesky.kept)
         self._mean = mean_direction(cholesky, features)
         self._scan_rows, self._passes = scan_rows, 0
         self._keep = min(2000, max(1000, 5 * cholesky.rank))
+        self._sample = max(2 * self._keep, min(_MOST_ROWS, _rows_for(self._features)))
         # The first bound is the dual at the uniform measure alone: M = W/n.
         if second_moment is None:
             self._bound = cholesky.rank**2 / cholesky.rows
@@ -164,93 +166,60 @@ class _Search:
 
     def run(self) -> NoiseCovariance:
         """Try isotropic noise, then a full shape if that is no work of many minutes."""
-        isotropic, norms = self._measure(self._cholesky.inverse, 0.0, ISOTROPIC)
-        best = isotropic
-        if self._cholesky.rank <= MOST_COLUMNS:
-            best = self._optimize(isotropic, norms)
+        rank = self._cholesky.rank
+        sample = self._sample if rank <= MOST_COLUMNS else 0
+        isotropic, norms = self._measure(self._cholesky.inverse, sample, 0.0, ISOTROPIC)
+        best = isotropic if rank > MOST_COLUMNS else self._optimize(isotropic, norms.rows)
         return replace(best, isotropic=isotropic.objective, bound=self._bound, passes=self._passes)
 
-    def _optimize(self, best: NoiseCovariance, norms: RowNorms) -> NoiseCovariance:
-        """Propose, measure on all rows, add those that violate; until few do or nothing gains."""
-        enough = _ENOUGH if self._cholesky.rank < _WIDE else _WIDE_ENOUGH
-        white, self._reserve = self._whitened(norms.rows), self._whitened(norms.reserve)
-        self._mixture = leverage_mixture(white, _LEAST_UNIFORM[0], self._second_moment)
+    def _optimize(self, best: NoiseCovariance, at_hand: Encoded) -> NoiseCovariance:
+        """Propose, measure on all rows, add those that violate; until the gap is small."""
+        cholesky = self._cholesky
+        rows = ActiveRows.of(at_hand, self._features, cholesky)
+        mixture = leverage_mixture(rows, _LEAST_UNIFORM[0])
+        moment = np.eye(cholesky.rank) if self._second_moment is None else self._second_moment
+        steps = int(min(_STEPS, max(_LEAST_STEPS, _WORK / (12.0 * cholesky.rank**3))))
         for number in range(_PASSES - self._passes):
-            # Of half the length, so that L lies in [½, 1) mostly without further scaling, and
-            # what the pass measured holds for C as it is published.
-            candidate, norms = self._measure(self._propose(number) / 2, 0.25, FULL)
+            solution = solve_dual(
+                mixture,
+                moment / cholesky.rows,
+                steps=steps,
+                tolerance=_by_round(_TOLERANCE, number),
+                least_uniform=_by_round(_LEAST_UNIFORM, number),
+            )
+            # Bounds hold for rows whitened by the computed factor; its error makes them smaller.
+            self._bound = max(self._bound, solution.bound * (1 - cholesky.error_bound))
+            covariance = insure_mean(solution.covariance, self._mean, cholesky.rows)
+            # S = K·Kᵀ with K triangular, so that C = K⁻¹R⁻ᵀ is triangular too. Of half the
+            # length, so that L lies in [½, 1) mostly without further scaling, and what the pass
+            # measured holds for C as it is published.
+            root = np.linalg.cholesky(covariance)
+            shaped = solve_triangular(root, np.eye(cholesky.rank), lower=True)
+            proposal = shaped @ cholesky.inverse / 2
+            candidate, norms = self._measure(proposal, 2 * self._keep, 0.25, FULL)
             if candidate.objective < best.objective:
                 best = candidate
-            converged = 4 * norms.maximum <= 1 + _CONVERGED and number >= _ROUNDS_TO_CONVERGE
-            if converged or best.objective / self._bound <= enough:
+            if best.objective / self._bound <= _ENOUGH:
                 break
-            # Rows that violate the constraint join, the longest first.
-            white = self._whitened(norms.rows)
-            lengths = self._squared_norms(white)
-            order = np.argsort(-lengths, kind="stable")
-            chosen = order[lengths[order] > 1.0]
-            self._mixture = self._mixture.with_rows(white[chosen], lengths[chosen])
-            self._reserve = np.concatenate([self._reserve, self._whitened(norms.reserve)])
+            # Rows that violate the constraint join.
+            more = ActiveRows.of(norms.rows, self._features, cholesky)
+            mixture = solution.mixture.with_rows(more.take(more.squared_norms(shaped) > 1.0))
         return best
 
-    def _propose(self, number: int) -> Array:
-        """Return a lower triangular C for scaled codes x·2**-e, of length 1 on the active rows.
-
-        The dual is solved, and again as long as rows of the reserve violate the solution.
-        """
-        table_rows = self._cholesky.rows
-        for turn in range(number, number + _SOLUTIONS):
-            rows, columns = self._mixture.rows.shape
-            span, tolerance = min(rows, columns), _by_round(_TOLERANCE, turn)
-            cost = 4.0 * rows * span**2 + 12.0 * span**3  # of a step: M, and its eigenvectors
-            solution = solve_dual(
-                self._mixture,
-                table_rows,
-                steps=int(min(_STEPS, max(_LEAST_STEPS, _WORK / cost))),
-                tolerance=tolerance,
-                least_uniform=_by_round(_LEAST_UNIFORM, turn),
-            )
-            self._mixture = solution.mixture
-            # Bounds hold for rows whitened by the computed factor; its error makes them smaller.
-            self._bound = max(self._bound, solution.bound * (1 - self._cholesky.error_bound))
-            covariance = insure_mean(solution.covariance, self._mean, table_rows)
-            self._root = np.asarray(np.linalg.cholesky(covariance))
-            # Rows in reserve are at hand: asking them costs less than a pass over the table.
-            norms = self._squared_norms(self._reserve)
-            if norms.max(initial=0.0) <= 1 + tolerance:
-                break
-            longer = norms > 1.0
-            self._mixture = self._mixture.with_rows(self._reserve[longer], norms[longer])
-            self._reserve = self._reserve[~longer]
-        # S = K·Kᵀ with K triangular, so that C = K⁻¹R⁻ᵀ is triangular too.
-        return np.asarray(solve_triangular(self._root, self._cholesky.inverse, lower=True))
-
     def _measure(
-        self, proposal: Array, floor: float, kind: str
+        self, proposal: Array, sample: int, floor: float, kind: str
     ) -> tuple[NoiseCovariance, RowNorms]:
         """Measure a C for scaled codes by a pass over all rows."""
         self._passes += 1
         cholesky = self._cholesky
         weights = Weights.rounded(cholesky, proposal)
-        spare = _SPARE * self._keep if cholesky.rank <= MOST_COLUMNS else 0
-        norms = self._scan_rows(weights, self._keep, spare, floor)
+        norms = self._scan_rows(weights, self._keep, sample, floor)
         trace = float(np.square(weights.noise_root(cholesky)).sum())
         certified = norms.length**2 * trace * (1 + cholesky.error_bound)
         scale = -math.frexp(norms.length)[1]  # brings L between ½ and 1, exactly
         length = math.ldexp(norms.length, scale)
         weights = weights.scaled(scale)
         return NoiseCovariance(weights, length, certified, certified, kind), norms
-
-    def _whitened(self, rows: Array) -> Array:
-        """Return u = R⁻ᵀx of rows of codes."""
-        return np.asarray(np.ldexp(rows, -self._cholesky.exponents) @ self._cholesky.inverse.T)
-
-    def _squared_norms(self, white: Array) -> Array:
-        """Return uᵀS⁻¹u of whitened rows."""
-        if not len(white):
-            return np.empty(0)
-        solved = solve_triangular(self._root, white.T, lower=True)
-        return np.asarray(np.square(solved).sum(axis=0))
 
 
 def mean_direction(cholesky: VerifiedCholesky, features: FeatureMap) -> Array | None:
@@ -285,6 +254,15 @@ def _insurance(rows: int) -> float:
     return min(_MEAN_INSURANCE, max(_LEAST_INSURANCE, _INSURED_ROWS / rows))
 
 
+def _rows_for(features: FeatureMap) -> int:
+    """Return for how many rows a step takes as long as for the eigenvectors."""
+    levels, columns = len(features.category_sizes), len(features.kept_columns)
+    numbers = int((features.kept_places[: features.number_columns.stop] >= 0).sum())
+    # In nanoseconds, measured: pairs of levels, numbers beside levels, pairs of numbers.
+    row = 3.0 * levels * (levels + 1) + 4.0 * levels * numbers + 0.14 * numbers**2
+    return int(0.4 * columns**3 / row)
+
+
 def _by_round(values: tuple[float, ...], number: int) -> float:
     return values[min(number, len(values) - 1)]
 
@@ -294,28 +272,17 @@ def _by_round(values: tuple[float, ...], number: int) -> float:
 
 @dataclass(frozen=True)
 class RowMixture:
-    """Dual weights p of some rows and p_0 of the uniform measure; they add up to 1."""
+    """Dual weights p of the rows at hand and p_0 of the uniform measure; they add up to 1."""
 
-    rows: Array = field(repr=False)
-    """u_i, one row each."""
+    rows: ActiveRows
     weights: Array = field(repr=False)
     uniform: float
-    second_moment: Array | None = field(default=None, repr=False)
-    """W = Σ u_i u_iᵀ over all rows of the table; None: the identity."""
 
-    def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> RowMixture:
-        """Return these rows alone, with all the weight."""
-        return replace(self, rows=self.rows[chosen], weights=self.weights[chosen]).normalized()
-
-    def with_rows(self, rows: Array, norms: Array) -> RowMixture:
-        """Return the mixture with more rows, of squared norm above 1, weighted by their excess."""
-        if not len(rows):
-            return self
-        excess, rest = norms - 0.98, 1 - _NEW_SHARE
-        weights = np.concatenate([rest * self.weights, _NEW_SHARE * excess / excess.sum()])
-        together = np.concatenate([self.rows, rows])
-        uniform = rest * self.uniform
-        return replace(self, rows=together, weights=weights, uniform=uniform).normalized()
+    def with_rows(self, rows: ActiveRows) -> RowMixture:
+        """Return the mixture with more rows, which have less weight than others."""
+        weights = np.full(rows.count, _NEW_WEIGHT * self.weights.mean())
+        weights = np.concatenate([self.weights, weights])
+        return RowMixture(self.rows.with_rows(rows), weights, self.uniform).normalized()
 
     def normalized(self) -> RowMixture:
         """Return the same with weights that add up to 1."""
@@ -323,11 +290,11 @@ class RowMixture:
         return replace(self, weights=self.weights / total, uniform=self.uniform / total)
 
 
-def leverage_mixture(rows: Array, uniform: float, second_moment: Array | None = None) -> RowMixture:
+def leverage_mixture(rows: ActiveRows, uniform: float) -> RowMixture:
     """Return weights in proportion to the leverage: where a search starts."""
-    leverage = np.square(rows).sum(axis=1)
+    leverage = rows.squared_norms(np.eye(len(rows.basis)))
     weights = (1 - uniform) * leverage / leverage.sum()
-    return RowMixture(rows, weights, uniform, second_moment).normalized()
+    return RowMixture(rows, weights, uniform).normalized()
 
 
 class DualSolution(NamedTuple):
@@ -342,53 +309,58 @@ class DualSolution(NamedTuple):
 
 
 def solve_dual(
-    start: RowMixture, table_rows: int, *, steps: int, tolerance: float, least_uniform: float
+    mixture: RowMixture,
+    uniform_moment: Array,
+    *,
+    steps: int,
+    tolerance: float,
+    least_uniform: float,
 ) -> DualSolution:
-    """Take multiplicative steps until no g_i exceeds T by more than `tolerance`."""
-    second_moment, mixture = start.second_moment, start
-    best, best_trace, bound = None, math.inf, 0.0
-    for step in range(steps):
-        rows, share = mixture.rows, mixture.uniform / table_rows
-        matrix = (rows * mixture.weights[:, None]).T @ rows
-        if second_moment is None:
-            matrix[np.diag_indices_from(matrix)] += share
-        else:
-            matrix = matrix + second_moment * share
-        eigenvalues, vectors = np.linalg.eigh(matrix)
+    """Take multiplicative steps until no g_i exceeds T by more than `tolerance`.
+
+    `uniform_moment` is W/n, the second moment of the uniform measure.
+    """
+    best, best_trace, bound, last = None, math.inf, 0.0, math.inf
+    above, powers = np.zeros(mixture.rows.count, bool), np.full(mixture.rows.count, _POWER)
+    for _ in range(steps):
+        rows, weights, uniform = mixture.rows, mixture.weights, mixture.uniform
+        moment, error = rows.second_moment(weights)
+        eigenvalues, vectors = np.linalg.eigh(moment + uniform * uniform_moment)
         roots = np.sqrt(np.maximum(eigenvalues, _EIGENVALUE_FLOOR * eigenvalues[-1]))
         total = float(roots.sum())  # T
-        bound = max(bound, _safe_bound(eigenvalues))
-        # g_i/T of rows, and of the uniform measure: tr(W·M^{-½})/n.
-        ratios = np.square((rows @ vectors) / np.sqrt(roots)).sum(axis=1) / total
-        if second_moment is None:
-            spread = 1 / roots
-        else:
-            spread = ((second_moment @ vectors) * vectors).sum(axis=0) / roots
-        uniform_ratio = float(spread.sum()) / table_rows / total
-        excess = max(float(ratios.max()), uniform_ratio) - 1.0
-        trace = total**2 * (1.0 + excess)  # of S = M^½·max g
+        bound = max(bound, _safe_bound(eigenvalues, error))
+        # g_i/T of rows, and of the uniform measure: Σ p_i·g_i + p_0·g_0 = T.
+        ratios = rows.squared_norms((vectors / np.sqrt(roots)).T) / total
+        share = float(weights @ ratios)
+        uniform_ratio = max(0.0, 1.0 - share) / uniform
+        longest = max(float(ratios.max()), uniform_ratio)
+        trace = total**2 * longest  # of S = M^½·max g
         if trace < best_trace:
-            best_trace, best = trace, (trace / total, roots, vectors, mixture)
-        if excess <= tolerance:
+            best_trace, best = trace, (total * longest, roots, vectors, mixture)
+        # While p_0 is held up, the g_i of rows exceed T on average.
+        if longest <= (1.0 + tolerance) * max(1.0, share / (1.0 - uniform)):
             break
-        power = _FIRST_POWER if step == 0 else _POWER
-        mixture = replace(
-            mixture,
-            weights=mixture.weights * ratios**power,
-            uniform=max(least_uniform, mixture.uniform * uniform_ratio**power),
-        ).normalized()
-        if step >= _DROP_AFTER:  # earlier, weights say little about which rows matter
-            idle = (mixture.weights < _IDLE * mixture.weights.mean()) & (ratios < _LOW)
-            mixture = mixture.take(~idle)
+        steady = (above == (ratios > 1.0)) & (total >= last)
+        above, last = ratios > 1.0, total
+        powers = np.where(steady, np.minimum(_MORE * powers, _MOST_POWER), _POWER)
+        weights = weights * np.minimum(ratios, _MOST_RATIO) ** powers
+        busy = (weights >= _IDLE * weights.mean()) | (ratios >= _LOW)
+        if busy.mean() <= 1.0 - _IDLE_SHARE:
+            rows, weights, above, powers = rows.take(busy), weights[busy], above[busy], powers[busy]
+        uniform = max(least_uniform, uniform * uniform_ratio**_POWER)
+        mixture = RowMixture(rows, weights, uniform).normalized()
     assert best is not None  # at least one step
     largest, roots, vectors, mixture = best
     covariance = (vectors * (largest * roots)) @ vectors.T
     return DualSolution(np.asarray(covariance), best_trace, bound, mixture)
 
 
-def _safe_bound(eigenvalues: Array) -> float:
-    """Return (tr M^½)² rounded down: eigenvalues are off by a few roundings of the largest."""
-    error = 4 * (len(eigenvalues) + 8) * ROUNDOFF * eigenvalues[-1]
+def _safe_bound(eigenvalues: Array, error: float) -> float:
+    """Return (tr M^½)² rounded down.
+
+    `error` bounds how far M is off; its eigenvalues are off by a few roundings of the largest.
+    """
+    error += 4 * (len(eigenvalues) + 8) * ROUNDOFF * eigenvalues[-1]
     total = float(np.sqrt(np.maximum(eigenvalues - error, 0.0)).sum())
     return total**2 * (1 - 1e-12)
 

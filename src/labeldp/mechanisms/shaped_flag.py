@@ -359,8 +359,8 @@ class ShapedFlag(Mechanism):
         is found.
         """
 
-        def scan_rows(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
-            scan = RowNormScan(design.features, weights, keep=keep, spare=spare, floor=floor)
+        def scan_rows(weights: Weights, keep: int, sample: int, floor: float) -> RowNorms:
+            scan = RowNormScan(design.features, weights, keep=keep, sample=sample, floor=floor)
             norms: RowNorms = engine.run_pass("rows against the shape", source, scan)
             return norms
 
