@@ -33,6 +33,8 @@ from labeldp.mechanisms.registry import mechanisms
 
 BUDGETS = tuple(Budget(epsilon, DELTA) for epsilon in (0.25, 0.5, 1.0, 4.0))
 HOUSING_BUDGETS = (Budget(0.05, DELTA), *BUDGETS)
+_BEST: dict[str, dict[str, Any]] = {"wtd-flag": {"max_megabytes": 128}}
+"""What a mechanism needs to be at its best for a linear fit: many aggregates."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def add_mechanisms(found: Gathering, study: Study, full: Fit, budget: Budget) ->
     for mechanism in mechanisms():
         if not mechanism.closed_form:
             continue
-        choices: dict[str, Any] = {"mechanism": mechanism.name}
+        choices = {"mechanism": mechanism.name, **_BEST.get(mechanism.name, {})}
         made = study.plan(budget, **choices)
         if not made.forecast.added_exact:
             told = {"bags": made.claim.bags, "residual_guess": full.residual_ss / full.rows}
