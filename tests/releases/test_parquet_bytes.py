@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp.release import tables
 
 from labeldp import ReleaseError
+from labeldp.releases import tables
 from labeldp.releases.tables import METADATA_KEY, WRITING, check_form, table_digest, unchecked_bytes
 
 OURS = f"version {pa.cpp_version}".encode()

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
-from labeldp.release import certificate as claims, files, pending as drawings
 
 from labeldp import PlanError, Release, ReleaseError
 from labeldp.accounting.gaussian import GaussianProfile
@@ -21,6 +20,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
+from labeldp.releases import certificate as claims, files, pending as drawings
 from labeldp.releases.certificate import Claim, FloorOutcome, Person, best_guess
 from labeldp.releases.tables import digest_of, table_digest
 
