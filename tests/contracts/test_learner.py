@@ -112,8 +112,9 @@ def test_fit_learns_and_leaves_the_parameters(case: Case) -> None:
     assert {name for name in vars(model) if not name.endswith("_")} == set(before)
     release = case.data()[0]
     assert model.features_ is release.features
-    assert model.n_features_in_ == len(release.features.names)
-    assert tuple(model.feature_names_in_) == model.feature_names_ == release.features.names
+    assert model.feature_names_ == release.features.names
+    assert tuple(model.feature_names_in_) == release.features.columns
+    assert model.n_features_in_ == len(release.features.columns)
 
 
 def test_parameters_are_the_fields_of_the_options(case: Case) -> None:

@@ -131,7 +131,7 @@ def test_a_pruned_feature_map(release: Release) -> None:
         pruned = replace(release, features=release.features.keep(kept))
         model = BagRegressor(**FAST | {"epochs": 30}).fit(pruned, SOURCE)
         assert model.score(TABLE.slice(0, 1000), LABELS[:1000]) > 0.9
-        assert model.n_features_in_ == width - 1
+        assert len(model.feature_names_) == width - 1
 
 
 def test_the_same_seed_gives_the_same_network(fitted: BagRegressor, release: Release) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
@@ -187,6 +188,16 @@ def test_a_tree_learns_from_it_and_predicts_new_rows() -> None:
     low, high = tree.predict(release.feature_frame(pa.table({"x": [0, 1], "town": ["A", "B"]})))
     assert abs(low - 1) < 0.5
     assert abs(high - 9) < 0.5
+
+
+def test_trees_of_scikit_learn_take_its_categories() -> None:
+    pytest.importorskip("pandas")
+    X, y = drawn("laplace", 3).training_frame(table(ROWS))
+    assert [str(X[name].dtype) for name in ("colour", "town")] == ["category"] * 2
+    trees = HistGradientBoostingRegressor(categorical_features="from_dtype", max_iter=5).fit(X, y)
+    assert trees.is_categorical_.tolist() == [False, False, True, True]
+    rows = drawn("laplace", 3).feature_frame(table(50))
+    assert np.isfinite(trees.predict(rows)).all()
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != EVERY])

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
-from labeldp.release import tables
 
 from labeldp import LocalEngine, Release, ReleaseError, verify
 from labeldp.mechanisms import wtd_flag as run
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag import block_rows, draw_aggregates
 from labeldp.passes.engine import Progress, quiet
+from labeldp.releases import tables
 from labeldp.releases.tables import table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,9 @@ from labeldp.features.categories import CategoricalColumn, codes_of, names_of
 from labeldp.features.columns import DesignColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes, UnseenValues
 from labeldp.io_util import read_json, schema_errors
+
+if TYPE_CHECKING:
+    from labeldp.features.transformer import FeatureTransformer
 
 INTERCEPT = "intercept"
 LONGEST_NOTE = 1000
@@ -257,6 +260,12 @@ class FeatureMap:
         parts = [self.integers(self.encode(batch, unseen)) for batch in self.batches(rows)]
         codes = np.concatenate(parts) if parts else np.zeros((0, len(self.kept_columns)))
         return codes * self.kept_scales
+
+    def transformer(self) -> FeatureTransformer:
+        """Return this encoding as a scikit-learn transformer of raw rows, for a pipeline."""
+        from labeldp.features.transformer import FeatureTransformer  # late: slow to import
+
+        return FeatureTransformer(self)
 
     def integers(self, encoded: Encoded) -> NDArray[np.float64]:
         """Return the kept design columns of encoded rows, dense, before their scales."""

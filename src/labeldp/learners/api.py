@@ -113,10 +113,11 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self.model_ = model
         for each in fields(model):
             setattr(self, f"{each.name}_", getattr(model, each.name))
-        self.n_features_in_ = model.width
+        names = model.feature_names if model.features is None else model.features.columns
+        self.n_features_in_ = model.width if names is None else len(names)
         self.__dict__.pop("feature_names_in_", None)
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
     def _learn(self, model: Model) -> Self:
@@ -274,7 +275,8 @@ class LinearRegressor(RegressorMixin, _LinearEstimator, LinearOptions):  # type:
         Mechanism, ε, δ, rows and aggregates of what was fitted.
     label_range_, features_ : public range of the labels, feature map; None after plain rows
     options_ : the parameters that were fitted with
-    feature_names_, n_features_in_, feature_names_in_ : names and number of the columns of `coef_`
+    feature_names_ : names of the columns of `coef_`
+    feature_names_in_, n_features_in_ : names and number of the raw columns that rows must have
     """
 
     _model_class = LinearModel
@@ -430,8 +432,7 @@ class BagRegressor(RegressorMixin, _Estimator, NetworkOptions):  # type: ignore[
     label_range_, features_ : public range of the labels, feature map; None after plain rows
     options_ : the parameters that were fitted with
     centre_, spread_ : an array enters the network as (X − centre_) / spread_
-    feature_names_, n_features_in_, feature_names_in_ :
-        As in `LinearRegressor`: design columns after a release.
+    feature_names_, feature_names_in_, n_features_in_ : as in `LinearRegressor`
     """
 
     _model_class = NetworkModel

@@ -150,7 +150,8 @@ class Release(ReprMixin):
         Returns
         -------
         tuple of DataFrame and Series
-            X has numbers as floats and categories as text; `feature_frame` makes the same of other
+            X has numbers as floats and categories as pandas categories, which scikit-learn's trees
+            take (`categorical_features="from_dtype"`); `feature_frame` makes the same of other
             rows. The index is the row's number in the table.
 
         Raises
@@ -191,7 +192,9 @@ class Release(ReprMixin):
         parts = [raw_columns(self.features, batch) for batch in batches]
         table = pa.Table.from_batches(parts, raw_schema(self.features))
         try:
-            frame: pd.DataFrame = table.to_pandas()
+            frame: pd.DataFrame = table.to_pandas(
+                categories=[column.name for column in self.features.categorical]
+            )
         except ModuleNotFoundError:
             raise MissingExtraError("a training frame", "interop") from None
         return frame
