@@ -19,7 +19,7 @@ from labeldp.accounting.privacy_profile import (
     SubsampledProfile,
     inclusion_probability,
 )
-from labeldp.accounting.radial import LaplaceProfile, RadialProfile
+from labeldp.accounting.radial import LaplaceProfile, RadialProfile, TwoPointProfile
 from labeldp.accounting.sketch import (
     DatasetBounds,
     SketchProfile,
@@ -39,6 +39,7 @@ LAWS: dict[str, PrivacyProfile] = {
     "gaussian": GaussianProfile(0.4),
     "pure": PureProfile(0.7),
     "laplace": LaplaceProfile(0.7),
+    "two points": TwoPointProfile(0.7),
     "radial": RadialProfile(0.7, 5),
     "sketch": SKETCH,
     "sketch, public features": SketchProfile(TABLE, 5000, 2_000.0),
@@ -93,6 +94,7 @@ def test_epsilon_and_delta_are_inverse_on_the_private_side(
 PURE = {
     "pure": (PureProfile(0.7), 0.7),
     "laplace": (LaplaceProfile(0.7), 0.7),
+    "two points": (TwoPointProfile(0.7), 0.7),
     "radial": (RadialProfile(0.7, 5), 0.7),
     "radial and laplace": (compose([RadialProfile(0.7, 5), LaplaceProfile(0.1)]), 0.8),
     "several": (

@@ -111,7 +111,9 @@ def test_of_both_laws_the_one_of_less_variance_is_taken() -> None:
     assert least_noise(1.0, 1, 1.0, 0.0).name == "laplace"
     assert least_noise(1.0, 1, 1.0, 1e-5).name == "laplace"
     assert least_noise(1.0, 1000, 1.0, 1e-5).name == "gaussian"
-    with pytest.raises(InputError, match="'laplace' or 'gaussian', not the text 'uniform'"):
+    with pytest.raises(
+        InputError, match="'laplace' or 'gaussian' or 'randomized-response', not the text"
+    ):
         RowNoise("uniform", 1.0)
 
 

@@ -1,8 +1,8 @@
-"""Profiles of bounded losses: Laplace noise, radial noise (theory §9, §11, §13, §16).
+"""Profiles of bounded losses: randomized response, Laplace noise, radial noise.
 
-Their losses lie within ±ε₀, so δ = 0 from ε₀ on. `atoms` is a law in points, by which profiles
-compose: cells of the loss stand at their upper ends, so that δ of what is composed with them is an
-upper bound.
+Theory §9, §11, §13, §16. Their losses lie within ±ε₀, so δ = 0 from ε₀ on. `atoms` is a law in
+points, by which profiles compose: cells of the loss stand at their upper ends, so that δ of what is
+composed with them is an upper bound.
 
 Radial noise has the density ∝ e^{−‖x‖} in d dimensions; in one it is Laplace noise. It is
 χ_{d+1}·N(0, I) (see `sample_rounded_radial`). A coordinate in any direction is χ_{d+1}·N(0, 1), of
@@ -85,6 +85,24 @@ class BoundedLossProfile(PrivacyProfile):
 
     def factors(self) -> LossFactors:
         return LossFactors(atoms=(self.atoms(),))
+
+
+@dataclass(frozen=True)
+class TwoPointProfile(BoundedLossProfile):
+    """Randomized response: the loss is ε₀ with probability p = 1/(1 + e^{−ε₀}), else −ε₀.
+
+    δ(ε) = p − e^ε(1 − p) = (1 − e^{ε−ε₀})/(1 + e^{−ε₀}). No pure ε₀ has a larger loss, so it bounds
+    that of k labels, which is ±kε₀ at most.
+    """
+
+    def _delta_within(self, epsilon: float) -> Bounds:
+        value = -math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon))
+        lower, upper = value * (1.0 - _CLOSED_FORM_MARGIN), value * (1.0 + _CLOSED_FORM_MARGIN)
+        return Bounds(lower, value, min(1.0, upper))
+
+    def atoms(self) -> DiscreteLoss:
+        kept = 1.0 / (1.0 + math.exp(-self.epsilon))
+        return (-self.epsilon, 1.0 - kept), (self.epsilon, kept)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ _THRESHOLDS = np.geomspace(1 / 16, 32, 28)
 _STRETCH = 1 << 20
 """Rows whose values and order are looked at together."""
 _NOTICED = 0.07
+_MOST_EXPONENT = 700.0
 _POWER = 1.28
 """Normal quantile of 90 %, the probability with which an error of the scale is noticed."""
 
@@ -129,6 +130,24 @@ def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Itera
         problems |= set(_order(noisy, part, CHANCE / stretches))
     yield from totals.problems()
     yield from sorted(problems)
+
+
+def check_responses(
+    labels: Iterable[Reals], rows: int, responses: tuple[float, float], scale: float
+) -> Iterator[str]:
+    """Yield a problem if labels are not the two numbers, or are more often one than chance allows.
+
+    Every label is the second number with probability 1/(1 + e^{1/scale}) at least, and the first.
+    """
+    counts = np.zeros(2, dtype=np.int64)
+    for part in labels:
+        counts += [(part == response).sum() for response in responses]
+    if counts.sum() != rows:
+        yield "labels other than the two numbers of randomized response"
+        return
+    changed = 1 / (1 + math.exp(min(1 / scale, _MOST_EXPONENT)))
+    if min(bdtr(count, rows, changed) for count in counts.tolist()) < CHANCE:
+        yield "fewer labels of one class than random changes leave of any labels"
 
 
 def check_bag_labels(

@@ -4,6 +4,11 @@ Privacy: one label moves one published number by at most Δ, the width of the la
 noise of scale b then is pure ε-DP with ε = Δ/b; Gaussian noise of deviation s is a Gaussian
 mechanism with μ = Δ/s. The k labels of a person move k numbers by Δ each: Laplace noise pays for
 the sum kΔ, Gaussian noise for the length √k·Δ. The guarantee needs no assumption about the data.
+
+Labels of two declared classes are changed at random instead (randomized response): one is kept with
+probability p = 1/(1 + e^{−ε}), which is pure ε-DP, and published as the one of two public numbers,
+p/(2p − 1) and (p − 1)/(2p − 1), whose mean is the label. Their variance about it is
+p(1 − p)/(2p − 1)² = 1/(2 sinh(ε/2))², less than Laplace's 2/ε² at every ε.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from scipy.special import chdtri
 
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.radial import LaplaceProfile
+from labeldp.accounting.radial import LaplaceProfile, TwoPointProfile
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
 from labeldp.display import Document, Facts, describe_person, number
@@ -54,34 +59,62 @@ _GAUSSIAN_ROOM = 1 - 1e-9
 _LAPLACE_ROOM = 1 - 2.0**-48
 """A budget is used up to this share, so that rounding never breaks it."""
 _UP = 1 + 2.0**-50
+_MOST_HALF_EPSILON = 350.0
 LAPLACE = "laplace"
+RANDOMIZED_RESPONSE = "randomized-response"
 ROW_NOISE_LAWS = (LAPLACE, GAUSSIAN)
+_RESPONSE_GRID, _RESPONSE_BITS = -40, 50
+"""The two numbers are rounded to this grid, or to so many bits if they are large."""
 
 
 @dataclass(frozen=True)
 class RowNoise:
-    """Independent Laplace or Gaussian noise on every label."""
+    """Independent Laplace or Gaussian noise on every label, or classes that change at random."""
 
     name: str
     scale: float
-    """In label units."""
+    """In label units; of randomized response 1/ε of one row."""
 
     def __post_init__(self) -> None:
-        one_of("law", self.name, ROW_NOISE_LAWS)  # claims may come from anyone's file
+        # Claims may come from anyone's file.
+        one_of("law", self.name, (*ROW_NOISE_LAWS, RANDOMIZED_RESPONSE))
 
     @property
     def is_pure(self) -> bool:
-        """Whether it spends no δ: Laplace noise does not."""
-        return self.name == LAPLACE
+        """Whether it spends no δ: all but Gaussian noise."""
+        return self.name != GAUSSIAN
+
+    @property
+    def is_response(self) -> bool:
+        """Whether classes change at random."""
+        return self.name == RANDOMIZED_RESPONSE
 
     @property
     def std(self) -> float:
+        if self.is_response:
+            return 0.5 / math.sinh(min(0.5 / self.scale, _MOST_HALF_EPSILON))
         return (math.sqrt(2.0) if self.is_pure else 1.0) * self.scale
+
+    @property
+    def kurtosis(self) -> float:
+        if self.is_response:  # of a Bernoulli variable: 1/(p(1 − p)) − 3
+            return 4 * math.cosh(min(0.5 / self.scale, _MOST_HALF_EPSILON)) ** 2 - 3
+        return 6.0 if self.is_pure else 3.0
 
     @property
     def grid(self) -> int:
         """The exponent of the public grid's step."""
+        if self.is_response:
+            return max(_RESPONSE_GRID, math.frexp(self.scale + 1)[1] - _RESPONSE_BITS)
         return rounded_noise.grid_for(self.scale)
+
+    @property
+    def responses(self) -> tuple[float, float]:
+        """The two numbers that are published for the first and the second class, on the grid."""
+        high = round(math.ldexp(-1 / math.expm1(-1 / self.scale), -self.grid))
+        return math.ldexp(round(math.ldexp(1.0, -self.grid)) - high, self.grid), math.ldexp(
+            high, self.grid
+        )
 
     def reach(self, width: float, rows: int) -> float:
         """Return the norm that counts, of `rows` labels that all move by `width`."""
@@ -89,7 +122,8 @@ class RowNoise:
 
     def privacy_profile(self, width: float, rows: int) -> PrivacyProfile:
         """Return what is guaranteed to so many rows together; the move is rounded up."""
-        profile = LaplaceProfile if self.is_pure else GaussianProfile
+        pure = TwoPointProfile if self.is_response else LaplaceProfile
+        profile = pure if self.is_pure else GaussianProfile
         return profile(self.reach(width, rows) / self.scale * _UP)
 
 
@@ -104,15 +138,22 @@ def needed_noise(
     return RowNoise(name, unit.reach(width, rows) / move) if move > 0 else None
 
 
-def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoise:
-    """Return the noise of least variance of both laws; with δ = 0 always Laplace noise."""
-    offers = (needed_noise(name, width, rows, epsilon, delta) for name in ROW_NOISE_LAWS)
+def least_noise(
+    width: float, rows: int, epsilon: float, delta: float, *, classes: bool = False
+) -> RowNoise:
+    """Return the noise of least variance; with δ = 0 never Gaussian noise.
+
+    `classes`: labels are of two declared classes, and may change at random.
+    """
+    laws = (*ROW_NOISE_LAWS, RANDOMIZED_RESPONSE) if classes else ROW_NOISE_LAWS
+    offers = (needed_noise(name, width, rows, epsilon, delta) for name in laws)
     return min((noise for noise in offers if noise), key=lambda noise: noise.std)
 
 
 # ---- claim
 
 LAPLACE_DRAWS = "exactly rounded Laplace noise on a public grid"
+RESPONSE_DRAWS = "randomized response by exact thresholds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +171,8 @@ class NoisyRowsClaim(NoiseClaim):
 
     @property
     def sampler_description(self) -> str:
+        if self.noise.is_response:
+            return RESPONSE_DRAWS
         return LAPLACE_DRAWS if self.noise.is_pure else GAUSSIANS
 
     @property
@@ -173,15 +216,17 @@ _SCALE_TOLERANCE = 1e-6
 
 
 class NoisyRows(Mechanism):
-    """Every row's label with Laplace or Gaussian noise.
+    """Every row's label with Laplace or Gaussian noise, or of two classes changed at random.
 
     `plan`, from features only
         1. count the rows of the largest person, if persons are covered          -> most_rows
-        2. choose the law of least variance, Laplace or Gaussian, and its scale   -> least_noise
+        2. choose the law of least variance, Laplace, Gaussian or, of two
+           classes, randomized response, and its scale                            -> least_noise
         3. check that doubles hold labels and noise exactly; forecast the error of a fit -> plan
     `run`, one pass over features, one over labels
         4. check that the table's features and persons are those of the plan      -> run
-        5. read labels in a stream; draw round(y + scale·noise) for every row     -> noisy_labels
+        5. read labels in a stream; draw round(y + scale·noise) for every row, or change
+           classes at random                                                      -> noisy_labels
         6. publish nothing unless the stream ends and all labels were as declared -> run
     Labels enter in step 5, and leave there with their noise, drawn by `sampling/rounded_noise`.
     """
@@ -209,9 +254,11 @@ class NoisyRows(Mechanism):
             )
         person = most_rows(design.features, source, engine)
         together = person.rows if person else 1
-        noise = least_noise(design.facts.width, together, request.epsilon, request.delta)
+        budget, classes = (request.epsilon, request.delta), source.classes is not None
+        noise = least_noise(design.facts.width, together, *budget, classes=classes)
         if noise.is_pure:
-            # Laplace noise spends no δ; the claim states the strongest guarantee that is true.
+            # All but Gaussian noise spend no δ; the claim states the strongest guarantee that is
+            # true.
             request = replace(request, delta=0.0)
         claim = NoisyRowsClaim(
             **design.claim_fields(request),
@@ -296,7 +343,8 @@ class NoisyRows(Mechanism):
 
     def describe(self, document: Document) -> Facts:
         claim = self.claim_from_json(document)
-        title, std = claim.noise.name.capitalize(), number(claim.noise.std)
+        title = claim.noise.name.replace("-", " ").capitalize()
+        std = number(claim.noise.std)
         pure = " (pure: δ = 0)" if claim.noise.is_pure else ""
         columns = "row number, label" + (" and raw features" if claim.with_features else "")
         noise = f"{title}, deviation {std} on every label{pure}"
@@ -309,7 +357,7 @@ class NoisyRows(Mechanism):
 
     def label_model(self, release: Release) -> RowLabels:
         noise = release.certificate["row_noise"]
-        kurtosis = 6.0 if noise["law"] == LAPLACE else 3.0
+        kurtosis = RowNoise(noise["law"], float(noise["scale"])).kurtosis
         return RowLabels(float(noise["std"]), kurtosis)
 
     # ---- verification
@@ -318,7 +366,9 @@ class NoisyRows(Mechanism):
         claim, features = self.claim_from_json(release.certificate), release.features
         if claim.bags != claim.rows:
             yield f"certificate: {claim.bags} labels are not those of {claim.rows} rows"
-        least = least_noise(claim.width, claim.protected, claim.epsilon, claim.delta)
+        classes = "classes" in release.certificate["labels"]
+        budget = claim.epsilon, claim.delta
+        least = least_noise(claim.width, claim.protected, *budget, classes=classes)
         same_scale = math.isclose(claim.noise.scale, least.scale, rel_tol=_SCALE_TOLERANCE)
         if claim.noise.name != least.name or not same_scale:
             yield "certificate: the noise is not that of the budget"
@@ -327,8 +377,14 @@ class NoisyRows(Mechanism):
         yield from unsound
         if unsound:
             return
-        noisy, labels = self._noisy_labels(claim), release.label_chunks()
-        for problem in noise_checks.check_noise(noisy, labels, claim.rows):
+        labels = release.label_chunks()
+        if claim.noise.is_response:
+            problems = noise_checks.check_responses(
+                labels, claim.rows, claim.noise.responses, claim.noise.scale
+            )
+        else:
+            problems = noise_checks.check_noise(self._noisy_labels(claim), labels, claim.rows)
+        for problem in problems:
             yield f"{AGGREGATES} has {problem}"
         if not release.needs_rows:  # released features must have the sums of the certificate
             encode, total = Encoder(features), GramAccumulator(features).new()
@@ -356,6 +412,12 @@ class NoisyRows(Mechanism):
 
     def not_checked(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
+        if claim.noise.is_response:
+            yield (
+                "whether classes were changed at random: how many rows are of each class is not "
+                "known, so only numbers beyond what change leaves of any labels would show"
+            )
+            return
         labels = release.label_chunks()
         yield from noise_checks.untested_noise(self._noisy_labels(claim), labels, claim.rows)
 
@@ -408,6 +470,9 @@ def noisy_labels(
     every draw is known without error. Rows are drawn in the order of the table from one stream of
     random words, so batches of any size give the same numbers.
     """
+    if noise.is_response:
+        second = rounded_noise.randomized_response(values == 1.0, noise.scale, randomness)
+        return np.where(second, noise.responses[1], noise.responses[0])
     codes = labels.codes(values) + labels.centre
     scale = math.ldexp(noise.scale, -labels.exponent)
 

@@ -10,6 +10,8 @@ noise makes several numbers at once, see `sample_rounded_radial`). The rounding 
 certificate holds with no numerical slack (plain float64 sums leave gaps in the set of reachable
 numbers, and the gaps move when a label does).
 
+Of two classes a release may publish each, changed at random, instead (`randomized_response`).
+
 Pure ε survives likewise. If a label moves the mean by at most Δ and Laplace noise has the public
 scale b = Δ/ε, then at every real x the densities of two neighbours are in the ratio
 exp((|x − mean'| − |x − mean|)/b) ≤ e^{Δ/b} = e^ε. A cell is an interval of x with public ends: its
@@ -287,3 +289,24 @@ class _ChiScale:
                 last, angle = balls[self._pairs :]
                 total += last.log() * (2 * angle * arb.pi()).cos() ** 2
             self._ball = (-2 * total).sqrt()
+
+
+def randomized_response(
+    values: NDArray[np.bool_], scale: float, randomness: Randomness
+) -> NDArray[np.bool_]:
+    """Return every value, or the opposite with a probability of 1/(1 + e^{1/scale}) or a bit more.
+
+    A value is kept if 64 random bits, as a number, lie below a public threshold: with a probability
+    that is exactly threshold·2**-64, so that what is published has pure ε ≤ 1/scale.
+    """
+    kept = words(randomness.labels, len(values)) < np.uint64(keep_threshold(scale))
+    return np.asarray(values == kept)
+
+
+def keep_threshold(scale: float) -> int:
+    """Return 2**64/(1 + e^{−1/scale}), rounded down: to the private side."""
+    from flint import arb
+
+    with _precision(_FIRST_PRECISION):
+        share = arb(2) ** 64 / (1 + (-1 / arb(scale)).exp())
+        return min(int(share.lower().floor().unique_fmpz()), 2**64 - 1)
