@@ -113,6 +113,13 @@ def test_numbers_that_are_no_class_are_refused() -> None:
         labels_of(table([1, 2, 2]), ("no", "yes"))
 
 
+@pytest.mark.parametrize("units", [2, 5, 9, 40])
+def test_numbers_in_different_units_are_refused(units: int) -> None:
+    labels = [f"1 {chr(97 + unit % 26)}{unit // 26 * 'x'}g" for unit in range(units)]
+    with pytest.raises(DataError, match="different units"):
+        labels_of(table([*labels, "2"]), (1, 2))
+
+
 def test_missing_ones_are_refused_or_dropped() -> None:
     data = table(["no", None, "yes", "NA", "", "unknown"])
     with pytest.raises(DataError, match="missing values"):

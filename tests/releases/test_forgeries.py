@@ -21,6 +21,7 @@ import pytest
 import labeldp.verification as verification
 from labeldp import FeatureMap, Release, scan, verify
 from labeldp.accounting.calibrate import epsilon_at
+from labeldp.exact.label_sums import largest_square_move
 from labeldp.io_util import json_digest
 from labeldp.mechanisms.registry import read_claim
 from labeldp.releases.certificate import claimed_fields, seal
@@ -37,7 +38,7 @@ from tests.mechanisms.cases import (
     small_plan,
 )
 from tests.releases.test_verification import altered, at, leaves, other
-from tests.tables import RANGE, table
+from tests.tables import RANGE, source, table
 
 ROWS = 400
 Forgery = tuple[str, Release]
@@ -280,6 +281,48 @@ def listed() -> str:
 def test_what_is_not_refuted_is_in_the_docs() -> None:
     for path in (*UNREFUTED, *[("shape", name) for name in TOGETHER]):
         assert f"{path[-1]}`" in listed(), path
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_second_moment_is_about_what_labels_count_from(intercept: bool, tmp_path: Path) -> None:
+    """About the middle of the range one label moves it by a fourth of what it can about 0."""
+    rows = source(300)
+    made = small_plan(SHAPED, rows, intercept=intercept, noise="gaussian")
+    release = made.release(rows)
+    claim, (low, high) = made.claim, made.claim.label_range
+    assert verify(saved(release, tmp_path / "r")).valid
+
+    def about(centre: float) -> Release:
+        """About another centre, with the noise that it asks for there."""
+
+        def change(certificate: dict[str, Any]) -> None:
+            shape = certificate["shape"]
+            noise = (
+                shape["second_moment_noise_std"]
+                * largest_square_move((low, high), centre)
+                / largest_square_move((low, high), shape["second_moment_centre"])
+            )
+            step = 2.0 ** (math.floor(math.log2(noise)) - 10)
+            shape |= {"second_moment_noise_std": noise, "second_moment_centre": centre}
+            certificate["second_moment"] = round(certificate["second_moment"] / step) * step
+
+        return forged_claim(release, change)
+
+    told = "certificate: shape.second_moment_centre is not what labels count from"
+    middle = (low + high) / 2
+    exponent = release.certificate["numerics"]["label_exponent"]
+    others = (middle + 2.0 ** (exponent + 1), 0.0) if intercept else (middle, 2.0**exponent)
+    for number, centre in enumerate((*others, claim.second_moment_centre + 2.0 ** (exponent - 1))):
+        assert told in verify(saved(about(centre), tmp_path / str(number))).problems
+
+
+def test_a_second_moment_that_is_not_published_has_no_centre(tmp_path: Path) -> None:
+    rows = source(300)
+    release = small_plan(SHAPED, rows, residual_share=0.0).release(rows)
+    shape = release.certificate["shape"] | {"second_moment_centre": 1.5}
+    forged = replace(release, certificate=seal(release.certificate | {"shape": shape}))
+    (problem,) = verify(saved(forged, tmp_path / "r")).problems
+    assert "has no centre" in problem
 
 
 TOGETHER = ("noise_law", "second_moment_noise_std")

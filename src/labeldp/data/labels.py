@@ -189,7 +189,7 @@ class LabelParser:
             strange = pc.and_(self.has_label(column), codes.is_null())
             # 0 stands for what is refused after the last row.
             values = floats_of(pc.if_else(strange, 0.0, codes))
-            return values, flags | ({"class"} if strange.true_count else set())
+            return values, (flags - {"text"}) | {"class"} if strange.true_count else flags
         column = self._without_missing(column)
         if not is_text_type(column.type):
             return floats_of(column), frozenset()
@@ -235,7 +235,7 @@ class LabelParser:
             values = pc.utf8_lower(trimmed(texts))
             first, second = pc.utf8_lower(pa.array(self.classes))
         codes = pc.if_else(pc.equal(values, second), 1.0, pa.scalar(None, pa.float64()))
-        return pc.if_else(pc.equal(values, first), 0.0, codes), flags - {"text"}
+        return pc.if_else(pc.equal(values, first), 0.0, codes), flags
 
     def _without_missing(self, column: pa.Array) -> pa.Array:
         """Return the column with null for missing, of texts with 1 and 0 for answers."""

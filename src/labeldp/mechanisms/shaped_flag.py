@@ -134,6 +134,8 @@ class ShapedFlagClaim(NoiseClaim):
                 positive(**{name: std})
         if None not in (self.second_moment_noise_std, self.residual_noise_std):
             raise ValueError("a second moment and a residual's root exclude each other")
+        if self.second_moment_noise_std is None and self.second_moment_centre:
+            raise ValueError("a second moment that is not published has no centre")
 
     @property
     def noise(self) -> SumNoise:
@@ -540,6 +542,7 @@ class ShapedFlag(Mechanism):
         if aggregates < due * (1 - _BUDGET_TOLERANCE):
             yield "certificate: the noise is not that of the budget"
         yield from self._check_single_number(claim, release.certificate)
+        yield from self._check_centre(claim, release)
         if release.files["weights"].num_rows != len(features.names):
             yield f"{WEIGHTS} is not square"
             return
@@ -583,6 +586,22 @@ class ShapedFlag(Mechanism):
             far = claim.noise.single_reach * std
             if not -far <= value <= most + far:
                 yield f"certificate: {name} is impossible: no labels in their range leave that"
+
+    def _check_centre(self, claim: ShapedFlagClaim, release: Release) -> Iterator[str]:
+        """Check that the second moment is about what labels count from: its reach follows from it.
+
+        The range was widened to the grid of labels, so its middle may be another by one step.
+        """
+        if claim.second_moment_noise_std is None:
+            return
+        step = math.ldexp(1.0, release.certificate["numerics"]["label_exponent"])
+        middle, reach = 0.0, 0.0
+        if release.features.intercept:
+            low, high = claim.label_range
+            middle, reach = 0.5 * low + 0.5 * high, step
+        centre = claim.second_moment_centre
+        if not abs(centre - middle) <= reach or math.fmod(centre, step) != 0:
+            yield "certificate: shape.second_moment_centre is not what labels count from"
 
     def _check_stated_error(
         self, release: Release, weights: Weights, claim: ShapedFlagClaim
