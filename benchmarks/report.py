@@ -52,8 +52,8 @@ def share(value: float) -> str:
 
 
 def title(table: str) -> str:
-    """What a synthetic table is called in print."""
-    return table if table.startswith("dense") else f"{table}-like"
+    """What a table is called in print."""
+    return f"{table}-like" if table in ("census", "criteo") else table
 
 
 def signed(value: float) -> str:
@@ -155,20 +155,21 @@ def large_views(records: list[Record]) -> Iterator[View]:
     yield View("A whole release of a census-like table: seconds", headings, lines)
 
 
-def shape_views(records: list[Record]) -> Iterator[View]:
+def command_views(records: list[Record]) -> Iterator[View]:
     lines = [
         [
+            title(r["table"]),
             f"{r['rows']:,}",
             *(str(r[key]) for key in ("design_columns", "passes")),
-            f"{r['gap']:.3f}",
-            *map(short, (r["wtd_flag_seconds"], r["shape_seconds"], r["else_seconds"])),
-            *map(short, (r["times_wtd_flag"], r["times_wtd_flag_cpu"], r["peak_mib"])),
+            f"{r['gap']:.3f}" if r["gap"] else "",
+            *map(short, (r["read_cpu_seconds"], r["wtd_flag_cpu_seconds"])),
+            *map(short, (r["default_cpu_seconds"], r["times_wtd_flag"], r["times_read"])),
         ]
         for r in records
     ]
-    headings = ["rows", "columns", "passes", "gap", "wtd-flag, s", "shape, s", "all else, s"]
-    headings += ["all else, × wtd-flag", "of cpu", "peak MiB"]
-    yield View("A shaped release of a census-like table against wtd-flag's", headings, lines)
+    headings = ["table", "rows", "columns", "passes", "gap", "read", "wtd-flag", "default"]
+    headings += ["× wtd-flag", "× read"]
+    yield View("The default command: seconds of all processors", headings, lines)
 
 
 def draw_views(records: list[Record]) -> Iterator[View]:
@@ -301,7 +302,7 @@ def _loss(what: str) -> Callable[[Record], str]:
 _VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
     "pass": pass_views,
     "large": large_views,
-    "shape": shape_views,
+    "default_command": command_views,
     "draw": draw_views,
     "writing": writing_views,
     "bags": bags_views,

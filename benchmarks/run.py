@@ -29,7 +29,7 @@ SIZES: dict[str, dict[str, str]] = {
     "quick": {
         "pass": "--rows 250000,500000,1000000 --tables census,criteo,dense-16 --rounds 2",
         "large": "--rows 1000000,2000000 --rounds 1",
-        "shape": "--rows 1000000 --rounds 1",
+        "default_command": "--rows 1000000 --rounds 1",
         "draw": "--rows 500000 --bags 16,247,2223,24706 --rounds 1",
         "accountant": "",
         "writing": "--bags 10000,100000,1000000 --rounds 1",
@@ -40,7 +40,7 @@ SIZES: dict[str, dict[str, str]] = {
         "pass": "--rows 5000000,10000000,20000000 --dense-rows 500000,1000000,2000000 "
         "--tables census,criteo,dense-16,dense-64 --rounds 2",
         "large": "--rows 12500000,25000000,50000000,131900000",
-        "shape": "",
+        "default_command": "",
         "draw": "--rows 500000,1000000 --bags 1,16,247,2223,24706",
         "accountant": "--rounds 20",
         "writing": "--bags 10000,100000,1250000,2500000,5000000,10000000",
@@ -50,7 +50,7 @@ SIZES: dict[str, dict[str, str]] = {
     "toy": {
         "pass": "--rows 20000,40000 --tables census,criteo,dense-16 --rounds 1",
         "large": "--rows 20000,40000 --bags 500 --rounds 1",
-        "shape": "--rows 20000 --rounds 1",
+        "default_command": "--rows 20000 --rounds 1",
         "draw": "--rows 20000 --bags 16,247 --rounds 1",
         "accountant": "--bags 10,247 --rounds 1",
         "writing": "--rows 20000 --bags 1000,2000 --rounds 1",
@@ -116,7 +116,7 @@ def largest(documents: list[dict[str, Any]]) -> str:
 TITLES = {
     "pass": "The pass",
     "large": "Large tables",
-    "shape": "The shape of the noise",
+    "default_command": "The default command",
     "draw": "Drawing",
     "accountant": "The accountant",
     "writing": "Writing",

@@ -1,12 +1,9 @@
 """A whole release in a process of its own, so that its peak memory is its own.
 
     python benchmarks/whole_release.py census TABLE.parquet --bags 500 [--to DIR]
-    python benchmarks/whole_release.py census TABLE.parquet --shaped
 
-Prints one JSON document: seconds of planning and of releasing, of the search for a shape between
-its passes, how far that ended from the best, and the peak of the resident memory. A release of a
-few rows comes first, so that imports are not counted in the
-times.
+Prints one JSON document: seconds of planning and of releasing, and the peak of the resident memory.
+A release of a few rows comes first, so that imports are not counted in the times.
 """
 
 from __future__ import annotations
@@ -18,9 +15,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +32,6 @@ class WholeRelease:
     plan: Timing
     release: Timing
     peak_mib: float
-    shape: Timing
-    """Of planning: work on the shape between passes, with shaped-flag."""
-    shape_facts: dict[str, Any]
-    """Its columns, passes and certified gap."""
 
     @property
     def total(self) -> Timing:
@@ -49,41 +39,17 @@ class WholeRelease:
 
 
 def whole_release(
-    name: str, path: Path, bags: int | None, *, rounds: int = 1, to: Path | None = None
+    name: str, path: Path, bags: int, *, rounds: int = 1, to: Path | None = None
 ) -> WholeRelease:
-    """Run this file as a program, some times over; the best times, the worst memory.
-
-    The mechanism is wtd-flag with so many bags, or shaped-flag without a number.
-    """
-    asked = ["--shaped"] if bags is None else ["--bags", str(bags)]
-    command = [sys.executable, __file__, name, str(path), *asked]
+    """Run this file as a program, some times over; the best times, the worst memory."""
+    command = [sys.executable, __file__, name, str(path), "--bags", str(bags)]
     seen = []
     for number in range(rounds):
         target = [] if to is None else ["--to", str(to / f"release-{bags}-{number}")]
         done = subprocess.run([*command, *target], stdout=subprocess.PIPE, text=True, check=True)
         seen.append(json.loads(done.stdout))
-    plans, releases, shapes = (
-        best(Timing(*run[part]) for run in seen) for part in ("plan", "release", "shape")
-    )
-    peak = max(run["peak_mib"] for run in seen)
-    return WholeRelease(plans, releases, peak, shapes, seen[0]["shape_facts"])
-
-
-class Clock:
-    """A progress that shows nothing, and adds up what tasks of one name took."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self.spent = name, Timing(0.0, 0.0)
-
-    @contextmanager
-    def __call__(self, task: str, _rows: int | None) -> Iterator[Callable[[int], None]]:
-        wall, cpu = time.perf_counter(), time.process_time()
-        yield lambda _rows: None
-        if task == self._name:
-            self.spent = Timing(
-                self.spent.wall + time.perf_counter() - wall,
-                self.spent.cpu + time.process_time() - cpu,
-            )
+    plans, releases = (best(Timing(*run[part]) for run in seen) for part in ("plan", "release"))
+    return WholeRelease(plans, releases, max(run["peak_mib"] for run in seen))
 
 
 def main() -> None:
@@ -91,7 +57,6 @@ def main() -> None:
     parser.add_argument("table")
     parser.add_argument("path", type=Path)
     parser.add_argument("--bags", type=int, default=500)
-    parser.add_argument("--shaped", action="store_true", help="shaped-flag instead of wtd-flag")
     parser.add_argument("--to", type=Path, help="stream into this new directory")
     chosen = parser.parse_args()
 
@@ -99,12 +64,10 @@ def main() -> None:
 
     table = table_named(chosen.table)
     asked: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "force": True}
-    asked |= {"mechanism": "shaped-flag"} if chosen.shaped else {"mechanism": "wtd-flag"}
-    warm_up(table, asked if chosen.shaped else asked | {"bags": 10})
-    asked |= {} if chosen.shaped else {"bags": chosen.bags}
-    clock = Clock("shape")
-    engine, source = LocalEngine(progress=clock), table.source(chosen.path)
-    planning, made = once(lambda: plan(source, engine=engine, **asked))
+    asked |= {"mechanism": "wtd-flag"}
+    warm_up(table, asked | {"bags": 10})
+    engine, source = LocalEngine(), table.source(chosen.path)
+    planning, made = once(lambda: plan(source, engine=engine, bags=chosen.bags, **asked))
     if chosen.to is None:
         releasing, _ = once(lambda: made.release(source, engine=engine))
     else:
@@ -113,10 +76,6 @@ def main() -> None:
         "plan": [planning.wall, planning.cpu],
         "release": [releasing.wall, releasing.cpu],
         "peak_mib": peak_mib(),
-        "shape": [clock.spent.wall, clock.spent.cpu],
-        "shape_facts": {
-            name: getattr(made.claim, name) for name in ("bags", "passes", "gap") if chosen.shaped
-        },
     }
     print(json.dumps(found))
 

@@ -250,6 +250,32 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
     assert whole.maximum == merged.maximum
 
 
+@given(seed=st.integers(0, 10_000), columns=st.sampled_from([2, 9]), share=st.floats(0, 0.5))
+@settings(max_examples=25, deadline=None)
+def test_which_rows_are_kept_depends_on_neither_order_nor_batches_nor_threads(
+    seed: int, columns: int, share: float
+) -> None:
+    """Rows come in any order, in batches of any size, to any of three threads; some come twice."""
+    random = np.random.default_rng(seed)
+    table = Table(numbers(400, columns, seed, tail=2.0))
+    (batch,) = table.data.feature_batches(table.features.columns)
+    rows = table.features.encode(batch)
+    weights = table.isotropic()
+    floor = share * float(form_of(table.features, weights)(rows).max())
+    whole = RowNormScan(table.features, weights, keep=5, sample=20, floor=floor)
+    whole.add(rows)
+    threads = [whole.new() for _ in range(3)]
+    order = random.permutation(np.append(np.arange(400), random.integers(0, 400, 60)))
+    for places in np.split(order, np.sort(random.integers(0, len(order), 12))):
+        threads[random.integers(3)].add(rows.take(places))
+    merged = whole.new()
+    for place in random.permutation(3):
+        merged.merge(threads[place].state())
+    expected, found = whole.result(), merged.result()
+    assert expected.length == found.length
+    assert np.array_equal(table.integers(expected.rows), table.integers(found.rows))
+
+
 @pytest.mark.parametrize("batch_rows", [65536, 1000, 50])
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("alike", [False, True])

@@ -21,7 +21,8 @@ The steps: an active-set method, since all rows together do not fit a solver
     2. Solve the dual on the rows at hand (`solve_dual`).
     3. A pass over all rows measures the true maximum of ‖C x_i‖, which certifies the trace of
        this C, and returns the rows that violate the constraint (`_Search._measure`).
-    4. They join the rows at hand; repeat until the gap is small (`_Search._optimize`).
+    4. They join the rows at hand; repeat until few violate it or the gap is small
+       (`_Search._optimize`).
     The C of least *certified* trace is kept. Its gap, trace/bound ≥ 1, says how far from optimal
     it is at most.
 
@@ -66,6 +67,8 @@ MOST_COLUMNS = 2600
 _PASSES = 6
 _ENOUGH = 1.025
 """The gap at which no further pass is worth its time."""
+_CONVERGED, _ROUNDS_TO_CONVERGE = 0.01, 2
+"""Converged: no row is longer by more than this, in this round or a later one."""
 _MOST_ROWS = 20_000
 """Rows that the first pass samples, at most."""
 _LEAST_UNIFORM = (0.03, 0.003, 1e-4)
@@ -173,7 +176,7 @@ class _Search:
         return replace(best, isotropic=isotropic.objective, bound=self._bound, passes=self._passes)
 
     def _optimize(self, best: NoiseCovariance, at_hand: Encoded) -> NoiseCovariance:
-        """Propose, measure on all rows, add those that violate; until the gap is small."""
+        """Propose, measure, add rows that violate, until few do or the gap is small."""
         cholesky = self._cholesky
         rows = ActiveRows.of(at_hand, self._features, cholesky)
         mixture = leverage_mixture(rows, _LEAST_UNIFORM[0])
@@ -199,7 +202,8 @@ class _Search:
             candidate, norms = self._measure(proposal, 2 * self._keep, 0.25, FULL)
             if candidate.objective < best.objective:
                 best = candidate
-            if best.objective / self._bound <= _ENOUGH:
+            converged = 4 * norms.maximum <= 1 + _CONVERGED and number >= _ROUNDS_TO_CONVERGE
+            if converged or best.objective / self._bound <= _ENOUGH:
                 break
             # Rows that violate the constraint join.
             more = ActiveRows.of(norms.rows, self._features, cholesky)
