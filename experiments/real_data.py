@@ -1,6 +1,6 @@
-"""The README's table: what the defaults give on real tables, and whether the forecast was right.
+"""docs/real-data.md: what the defaults give on real tables, and whether the forecast was right.
 
-    python -m experiments.real_data --data DIR [--write README.md]
+    python -m experiments.real_data --data DIR [--write docs/real-data.md]
 
 DIR (or the environment variable LABELDP_REAL_DATA) holds the Parquet tables of `tables.py`, which
 are not part of this repository. Each is planned once with default settings and released ten times;

@@ -1,4 +1,4 @@
-"""docs/curves.md: does a shape that knows what shrinkage will drop pay where rows are few?
+"""docs/which-model.md: does a shape that knows what shrinkage will drop pay where rows are few?
 
     python -m experiments.ridge --data DIR
 

@@ -10,7 +10,7 @@ Blocks of a page are executed in order, in one temporary directory and one names
 
     ```sh              lines "labeldp …" are executed and must succeed
 
-Spaces at the ends of lines do not count. README.md finds the repository's examples.
+Spaces at the ends of lines do not count. Pages find the repository's examples.
 """
 
 from __future__ import annotations
@@ -94,8 +94,7 @@ def test_blocks_run_and_print_what_is_shown(
     page: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     namespace: dict[str, Any] = {"__name__": "docs"}
-    if page == README:
-        (place / "examples").symlink_to(ROOT / "examples")
+    (place / "examples").symlink_to(ROOT / "examples")
     printed = ""
     for block in blocks(page):
         where = f"{_name(page)}:{block.line}"

@@ -1,4 +1,4 @@
-"""How often every hostile condition was tried, for the table of docs/guarantees.md."""
+"""How often every hostile condition was tried, for the table of docs/robustness.md."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A change may be bare (one file, nothing else) or consistent: digests, seal, copies of the
 certificate and the description are those of the forged content. What public files cannot refute is
-listed in test_forgeries.py and docs/guarantees.md; nothing else passes.
+listed in test_forgeries.py and docs/verification.md; nothing else passes.
 """
 
 from __future__ import annotations

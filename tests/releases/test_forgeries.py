@@ -1,7 +1,7 @@
 """Forgers who know the format change one thing and renew all that follows: digests, seal, copies.
 
 Over all mechanisms; none passes that public files can refute. What passes is listed with its
-reason, here and in docs/guarantees.md, so that the list can neither grow nor go stale unseen.
+reason, here and in docs/verification.md, so that the list can neither grow nor go stale unseen.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ UNREFUTED: dict[Path_, str] = {
     ("shape", "ridge"): "likewise",
 }
 """Fields that public files cannot refute when one of them is altered and the rest renewed; the
-table in docs/guarantees.md has them, and what a forger could change together."""
+table in docs/verification.md has them, and what a forger could change together."""
 
 
 SAID = ("about", "released_at", "software")
@@ -269,7 +269,7 @@ def test_the_list_of_what_is_not_refuted_is_not_too_long(
         assert any(found), path
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "guarantees.md"
+DOCS = Path(__file__).parents[2] / "docs" / "verification.md"
 
 
 def listed() -> str:
