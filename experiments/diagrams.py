@@ -1,6 +1,6 @@
 """The pictures of the mechanisms in docs/: small tables, and what is published of them.
 
-    python -m experiments.diagrams docs/plots
+python -m experiments.diagrams docs/plots
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ class Drawing:
         self.size = width, height
         self.parts: list[str] = []
 
-    def text(self, x: float, y: float, words: str, *, size: int = 14, anchor: str = "middle") -> None:
+    def text(
+        self, x: float, y: float, words: str, *, size: int = 14, anchor: str = "middle"
+    ) -> None:
         self.parts.append(
             f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}">{words}</text>'
         )
