@@ -47,8 +47,7 @@ from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.passes.engine import LocalEngine
-from labeldp.passes.memory import Memory
+from labeldp.passes.engine import LocalEngine, Memory
 
 MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27}
 """Of the one-hot matrix (which scipy never holds) of the rows that these see."""

@@ -25,7 +25,7 @@ _ROWS = (
     + """
 import hashlib, time
 from labeldp import LocalEngine, plan, scan
-from labeldp.passes.memory import Memory
+from labeldp.passes.engine import Memory
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 path, label, high, budget = sys.argv[1:]

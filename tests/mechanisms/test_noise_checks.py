@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp.mechanisms import noise_checks
-from labeldp.mechanisms.noise_checks import (
+from labeldp.mechanisms import checks
+from labeldp.mechanisms.checks import (
     LAPLACE_TAILS,
     NORMAL_TAILS,
     NoisyLabels,
@@ -42,8 +42,8 @@ def on_grid(values: Reals, grid: int) -> Reals:
 
 @pytest.fixture
 def _raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise_checks, "CHANCE", LEVEL)
-    monkeypatch.setattr(noise_checks, "SCALE_CHANCE", LEVEL)
+    monkeypatch.setattr(checks, "CHANCE", LEVEL)
+    monkeypatch.setattr(checks, "SCALE_CHANCE", LEVEL)
 
 
 @pytest.mark.usefixtures("_raised")
@@ -143,7 +143,7 @@ def test_the_sum_of_distances_has_the_level_of_a_negative_binomial(
 ) -> None:
     """40 labels above the range, some steps of the grid more or fewer than the quantile."""
     noisy = NoisyLabels(LAPLACE_TAILS, 1.0, 0.0, 1.0, -10)
-    monkeypatch.setattr(noise_checks, "CHANCE", 1e-300)  # for the other tests
+    monkeypatch.setattr(checks, "CHANCE", 1e-300)  # for the other tests
     count, step = 40, 2.0**-10
     law = stats.nbinom(count, 1 - math.exp(-step))
     for words, total, change in (

@@ -23,8 +23,7 @@ from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import LeverageScan
 from labeldp.features.fit import fit_features
 from labeldp.passes.accumulator import PassRequirements
-from labeldp.passes.engine import BatchStream, LocalEngine
-from labeldp.passes.memory import Memory
+from labeldp.passes.engine import BatchStream, LocalEngine, Memory
 from tests.contracts.own_accumulators import WeightedGram
 from tests.tables import RANGE, table
 

@@ -23,8 +23,7 @@ from labeldp.features.column_stats import ColumnStatistics, Extremes
 from labeldp.features.encoder import Encoder, Packed, Rows
 from labeldp.features.fit import fit_features
 from labeldp.passes.accumulator import PassRequirements
-from labeldp.passes.engine import LocalEngine
-from labeldp.passes.memory import Memory, narrow_columns
+from labeldp.passes.engine import LocalEngine, Memory, narrow_columns
 from tests.plans import plan
 
 

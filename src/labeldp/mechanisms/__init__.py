@@ -10,5 +10,5 @@ options            options of `plan` and `labeldp account`, quick to import
 design_summary     what plans need to know of the features; forecast: the error of a fit
 residual_floor     claims that rest on a residual floor; noise_claim: on noise, and its laws
 bags               bags of rows, drawn from a public seed
-checks, noise_checks    tests of published numbers
+checks                  tests of published numbers
 """

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap, raw_columns, raw_schema
-from labeldp.mechanisms import noise_checks
+from labeldp.mechanisms import checks
 from labeldp.mechanisms.base import OTHER_FEATURES, Mechanism, MechanismPlan, RowLabels, read_schema
 from labeldp.mechanisms.checks import check_labels, other_table
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows
@@ -379,11 +379,11 @@ class NoisyRows(Mechanism):
             return
         labels = release.label_chunks()
         if claim.noise.is_response:
-            problems = noise_checks.check_responses(
+            problems = checks.check_responses(
                 labels, claim.rows, claim.noise.responses, claim.noise.scale
             )
         else:
-            problems = noise_checks.check_noise(self._noisy_labels(claim), labels, claim.rows)
+            problems = checks.check_noise(self._noisy_labels(claim), labels, claim.rows)
         for problem in problems:
             yield f"{AGGREGATES} has {problem}"
         if not release.needs_rows:  # released features must have the sums of the certificate
@@ -405,10 +405,10 @@ class NoisyRows(Mechanism):
         if release.certificate["labels"]["missing"] == "refused" and last >= release.table.num_rows:
             yield f"{AGGREGATES} leaves out rows, though none was dropped"
 
-    def _noisy_labels(self, claim: NoisyRowsClaim) -> noise_checks.NoisyLabels:
+    def _noisy_labels(self, claim: NoisyRowsClaim) -> checks.NoisyLabels:
         noise = claim.noise
-        law = noise_checks.LAPLACE_TAILS if noise.is_pure else noise_checks.NORMAL_TAILS
-        return noise_checks.NoisyLabels(law, noise.scale, *claim.label_range, noise.grid)
+        law = checks.LAPLACE_TAILS if noise.is_pure else checks.NORMAL_TAILS
+        return checks.NoisyLabels(law, noise.scale, *claim.label_range, noise.grid)
 
     def not_checked(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
@@ -419,7 +419,7 @@ class NoisyRows(Mechanism):
             )
             return
         labels = release.label_chunks()
-        yield from noise_checks.untested_noise(self._noisy_labels(claim), labels, claim.rows)
+        yield from checks.untested_noise(self._noisy_labels(claim), labels, claim.rows)
 
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         claim, features = self.claim_from_json(release.certificate), release.features
@@ -476,18 +476,13 @@ def noisy_labels(
     codes = labels.codes(values) + labels.centre
     scale = math.ldexp(noise.scale, -labels.exponent)
 
-    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
-        from flint import arb, fmpz
-
-        return arb(fmpz(int(codes[row]))), arb(scale)
-
     cells = rounded_noise.sample_rounded(
         codes,
         np.zeros(len(codes)),
         (scale, scale),
         noise.grid - labels.exponent,
         randomness,
-        exact,
+        lambda row, _: (rounded_noise.ball(codes[row]), rounded_noise.ball(scale)),
         rounded_noise.LAPLACE if noise.is_pure else rounded_noise.NORMAL,
     )
     return np.ldexp(cells, labels.exponent)

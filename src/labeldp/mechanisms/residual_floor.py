@@ -36,9 +36,9 @@ from labeldp.errors import PlanError
 from labeldp.exact.label_sums import ExactLeastSquares, LabelGrid
 from labeldp.mechanisms import checks
 from labeldp.mechanisms.base import SketchedLabels
+from labeldp.mechanisms.checks import NORMAL_TAILS, check_repeats
 from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary
 from labeldp.mechanisms.forecast import Forecast, forecast, sketched_error
-from labeldp.mechanisms.noise_checks import NORMAL_TAILS, check_repeats
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest
 from labeldp.releases.certificate import AddedError, Claim, FloorOutcome, read_common_fields
 from labeldp.releases.pending import AGGREGATES
@@ -314,13 +314,11 @@ def measure_residual(
     low, high = root_bounds(*_smallest(residuals))
 
     def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
-        from flint import arb
-
         _, least = _smallest(residuals)
         for residual in residuals:
             if residual.square_low <= least and residual.bits < precision // 2:
                 residual.refine(precision // 2)
-        return _root_ball(*_smallest(residuals)), arb(scale)
+        return _root_ball(*_smallest(residuals)), rounded_noise.ball(scale)
 
     value = rounded_noise.sample_rounded(
         np.array([0.5 * (low + high)]),
@@ -346,10 +344,7 @@ def root_bounds(low: Fraction, high: Fraction) -> tuple[float, float]:
 
 def _root_ball(low: Fraction, high: Fraction) -> Any:
     """Return a ball that holds √low and √high."""
-    from flint import arb, fmpq
-
-    down, up = (arb(fmpq(end.numerator, end.denominator)).sqrt() for end in (low, high))
-    return down.union(up)
+    return rounded_noise.ball(low).sqrt().union(rounded_noise.ball(high).sqrt())
 
 
 class AggregateLabelSampler(Private):
@@ -380,14 +375,12 @@ class AggregateLabelSampler(Private):
         """Return the law of each label to any precision, for the rare draw in doubt."""
 
         def exact(row: int, precision: int) -> tuple[Any, Any]:
-            from flint import arb, fmpz
-
             residual = self._residual
             if residual.bits < precision // 2:
                 residual.refine(precision // 2)
             mean = residual.linear(features[row])
             if self._centre:
-                mean += arb(float(features[row, 0])) * arb(fmpz(self._centre))
+                mean += rounded_noise.ball(features[row, 0]) * self._centre
             low, high = residual.square_low + self._added, residual.square_high + self._added
             return mean, _root_ball(low, high)
 

@@ -39,10 +39,9 @@ from labeldp.exact.stacked import stacked_design
 from labeldp.mechanisms import bags as bagging
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw
 from labeldp.mechanisms.base import BagLabels, Mechanism, MechanismPlan, read_schema
-from labeldp.mechanisms.checks import check_labels
+from labeldp.mechanisms.checks import check_bag_labels, check_labels
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import bag_sizes, fit_excess, forecast, mean_excess, sketched_error
-from labeldp.mechanisms.noise_checks import check_bag_labels
 from labeldp.mechanisms.options import AccountQuestion, PlanRequest, SampledNoisyWtdLagOptions
 from labeldp.passes.engine import Engine
 from labeldp.releases.certificate import AddedError, Claim, FloorOutcome, read_common_fields
@@ -559,16 +558,11 @@ def draw_sums(
     margin = (values.shape[1] + 8) * 2.0**-52  # relative error of a sum of so many products
 
     def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
-        from flint import arb, fmpq
-
         pairs = zip(weights.values[row], codes[row], strict=True)
         mean = sum((Fraction(float(w)) * int(c) for w, c in pairs), Fraction(0))
         drawn = weights.values[row][weights.noisy[row]]
         square = scale**2 * sum((Fraction(float(w)) ** 2 for w in drawn), Fraction(0))
-        return (
-            arb(fmpq(mean.numerator, mean.denominator)),
-            arb(fmpq(square.numerator, square.denominator)).sqrt(),
-        )
+        return rounded_noise.ball(mean), rounded_noise.ball(square).sqrt()
 
     cells = rounded_noise.sample_rounded(
         np.einsum("ij,ij->i", weights.values, codes),

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,10 +55,16 @@ from labeldp.mechanisms.base import (
     SumLabels,
     read_schema,
 )
-from labeldp.mechanisms.checks import check_labels, other_table
+from labeldp.mechanisms.checks import (
+    CHANCE,
+    NORMAL_TAILS,
+    check_labels,
+    check_noise_scatter,
+    check_repeats,
+    other_table,
+)
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import QUANTILES, Spread, explained_ms, shrunken_ms
-from labeldp.mechanisms.noise_checks import CHANCE, NORMAL_TAILS, check_noise_scatter, check_repeats
 from labeldp.mechanisms.noise_claim import NOISE_LAWS, NoiseClaim, SumNoise, choose_noise
 from labeldp.mechanisms.noise_shape import NoiseCovariance, optimize_noise_shape, posterior_error
 from labeldp.mechanisms.options import (
@@ -761,18 +768,13 @@ def second_moment(
     square, unit = moments.square, 2 * labels.exponent
     scale = math.ldexp(scale, -unit)
 
-    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
-        from flint import arb, fmpz
-
-        return arb(fmpz(square)), arb(scale)
-
     value = rounded_noise.sample_rounded(
         np.array([float(square)]),
         np.array([2.0**-52 * square]),
         (scale, scale),
         rounded_noise.grid_for(std) - unit,
         randomness,
-        exact,
+        lambda *_: (rounded_noise.ball(square), rounded_noise.ball(scale)),
         claim.noise.single_law,
     )
     return math.ldexp(float(value[0]), unit)
@@ -814,13 +816,9 @@ def aggregate_labels(
     error = (weights.rank + 4) * 2.0**-52 * (np.abs(weights.matrix) @ np.abs(rounded))
 
     def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
-        from flint import arb, fmpq, fmpz
-
-        total = fmpq(0)
-        for weight, entry in zip(weights.matrix[row], sums, strict=True):
-            numerator, denominator = float(weight).as_integer_ratio()
-            total += fmpq(fmpz(numerator * int(entry)), fmpz(denominator))
-        return arb(total), arb(scale)
+        pairs = zip(weights.matrix[row], sums, strict=True)
+        total = sum((Fraction(float(w)) * int(entry) for w, entry in pairs), Fraction(0))
+        return rounded_noise.ball(total), rounded_noise.ball(scale)
 
     mean, step = weights.matrix @ rounded, grid - labels.exponent
     if claim.noise_law == RADIAL:

@@ -33,6 +33,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,14 @@ LAPLACE = NoiseLaw(lambda p: np.log(2.0 * p), lambda x: x.exp() / 2)
 def grid_for(scale: float) -> int:
     """Return the public grid for numbers of this scale: the exponent e of the step 2**e."""
     return math.floor(math.log2(scale)) - FINENESS
+
+
+def ball(value: float | Fraction) -> Any:
+    """Return an arb ball of the present precision that contains this very number."""
+    from flint import arb, fmpq
+
+    exact = Fraction(value)
+    return arb(fmpq(exact.numerator, exact.denominator))
 
 
 def sample_rounded(
