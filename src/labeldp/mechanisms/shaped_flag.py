@@ -331,7 +331,7 @@ class ShapedFlag(Mechanism):
             # shrunken fits, so such a plan counts as the plain one less the share it saves there.
             saved = best.prior_added_mse / plain.prior_added_mse
             forecast = replace(forecast, selection_score=plain.added_mse * saved)
-        notes = self._notes(best, plain)
+        notes = [self._note(best, plain)] if best.shape.ridge else []
         return self.make_plan(design, claim, forecast, notes, best.shape.weights)
 
     def _choose_shape(
@@ -429,28 +429,14 @@ class ShapedFlag(Mechanism):
         explained = explained_ms(width, options.residual_guess or 0.0)
         return PricedShape(shape, claim, design, root, explained)
 
-    def _notes(self, best: PricedShape, plain: PricedShape) -> Iterator[str]:
-        shape, claim = best.shape, best.claim
-        if shape.ridge:
-            less = 1 - best.prior_added_mse / plain.prior_added_mse
-            yield (
-                f"few rows for the columns: the shape has a ridge of {shape.ridge:g}, with which "
-                f"shrunken predictions are expected to have {less:.0%} less squared error by "
-                f"noise, and those of least squares {best.added_mse / plain.added_mse:.2g} times "
-                "as much; for coefficients and their intervals take `shape_ridge=0`"
-            )
-        if claim.person is not None:
-            yield (
-                f"the guarantee is for all rows of a person together, at most {claim.person.rows}, "
-                f"which takes {claim.length / shape.length:.3g} times the noise of one for single "
-                "rows"
-            )
-        else:
-            yield (
-                f"noise has a {shape.kind} shape, which adds {shape.gain:.1f} times less noise "
-                "than the same in every direction and at most "
-                f"{shape.gap - 1:.1%} more than the best possible"
-            )
+    def _note(self, best: PricedShape, plain: PricedShape) -> str:
+        less = 1 - best.prior_added_mse / plain.prior_added_mse
+        return (
+            f"few rows for the columns: the shape has a ridge of {best.shape.ridge:g}, with which "
+            f"shrunken predictions are expected to have {less:.0%} less squared error by noise, "
+            f"and those of least squares {best.added_mse / plain.added_mse:.2g} times as much; for "
+            "coefficients and their intervals take `shape_ridge=0`"
+        )
 
     # ---- run
 
