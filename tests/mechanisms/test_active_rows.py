@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from labeldp.exact.cholesky import VerifiedCholesky
+from labeldp.mechanisms import active_rows as module
 from labeldp.mechanisms.active_rows import ActiveRows
 from labeldp.mechanisms.noise_shape import ridge_whitening
 from tests.mechanisms.test_noise_shape import Table
@@ -25,8 +26,19 @@ TABLES: dict[str, tuple[Any, dict[str, Any]]] = {
     "levels": (pa.table(LEVELS), {}),
     "levels without constant": (pa.table(LEVELS), {"intercept": False}),
     "numbers": (pa.table(NUMBERS), {}),
+    "many categories": (
+        pa.table({f"c{k}": RANDOM.choice(["a", "b"], 300) for k in range(25)} | NUMBERS),
+        {},
+    ),
     "products": (pa.table(LEVELS | NUMBERS), {"interactions": ["c:e", "x:c"]}),
 }
+
+
+@pytest.fixture(params=["levels", "as it pays"])
+def work(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small a table is dense throughout unless dense entries are said to cost more."""
+    if request.param == "levels":
+        monkeypatch.setattr(module, "_DENSE", 1e9)
 
 
 def both(name: str, ridge: float = 0.0) -> tuple[ActiveRows, Array, VerifiedCholesky]:
@@ -41,6 +53,7 @@ def both(name: str, ridge: float = 0.0) -> tuple[ActiveRows, Array, VerifiedChol
     return rows, table.codes @ factor.whitener.T, factor
 
 
+@pytest.mark.usefixtures("work")
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("ridge", [0.0, 0.5])
 def test_sums_are_those_of_dense_whitened_rows(name: str, ridge: float) -> None:
@@ -58,6 +71,7 @@ def test_sums_are_those_of_dense_whitened_rows(name: str, ridge: float) -> None:
         assert some.count == len(norms)
 
 
+@pytest.mark.usefixtures("work")
 @pytest.mark.parametrize("name", TABLES)
 def test_the_error_of_a_second_moment_is_bounded(name: str) -> None:
     """Against longer doubles; the bound is not absurd either."""
@@ -74,6 +88,20 @@ def test_the_error_of_a_second_moment_is_bounded(name: str) -> None:
     assert bound <= 1e-8 * np.trace(moment)
 
 
+def test_levels_are_looked_up_where_that_is_less_work() -> None:
+    """With a few large categories, but not with many small ones."""
+    large = {name: RANDOM.integers(0, 40, 3000).astype(str) for name in "ab"}
+    small = {f"c{k}": RANDOM.choice(["a", "b"], 3000) for k in range(25)}
+    for columns, count in ((large, 2), (small, 0), (NUMBERS, 0)):
+        table = Table(pa.table(columns), min_count=1)
+        (batch,) = table.data.feature_batches(table.features.columns)
+        features = table.features.keep(table.factor.kept)
+        rows = ActiveRows.of(features.encode(batch), features, table.factor)
+        assert len(rows.levels) == count
+        assert rows.count == batch.num_rows
+
+
+@pytest.mark.usefixtures("work")
 def test_numbers_that_nearly_depend_on_each_other_cost_no_digits() -> None:
     x = RANDOM.normal(size=300)
     table = Table(pa.table(LEVELS | {"x": x, "y": x + 2e-5 * RANDOM.normal(size=300)}))

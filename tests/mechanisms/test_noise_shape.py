@@ -22,7 +22,7 @@ from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.mechanisms import noise_shape as module
+from labeldp.mechanisms import active_rows, noise_shape as module
 from labeldp.mechanisms.active_rows import ActiveRows
 from labeldp.mechanisms.noise_shape import (
     NoiseCovariance,
@@ -344,7 +344,10 @@ def test_small_problems_agree_with_generic_minimisation(columns: int, seed: int)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_small_problem_with_levels_agrees_with_generic_minimisation(seed: int) -> None:
+def test_a_small_problem_with_levels_agrees_with_generic_minimisation(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(active_rows, "_DENSE", 1e9)  # so few levels would be dense columns
     random = np.random.default_rng(seed)
     levels, x = random.choice(["a", "b", "c"], 60, p=[0.6, 0.3, 0.1]), random.standard_t(3, 60)
     table = Table(pa.table({"c": levels, "x": x}), min_count=1, intercept=False)
@@ -400,7 +403,11 @@ def test_fewer_rows_than_columns_are_solved_in_their_span() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_shape_is_certified_on_a_mixed_table(seed: int) -> None:
+@pytest.mark.parametrize("dense", [active_rows._DENSE, 1e9])
+def test_the_shape_is_certified_on_a_mixed_table(
+    seed: int, dense: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(active_rows, "_DENSE", dense)
     table = Table(source(3000, seed))
     shape = table.shape()
     assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)

@@ -9,9 +9,9 @@ that a step takes over rows are look-ups (theory §9):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 
 Array = NDArray[np.float64]
+
+_DENSE = 0.14
+"""Nanoseconds that a step takes for two dense entries of a row."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +40,23 @@ class ActiveRows:
     @classmethod
     def of(cls, encoded: Encoded, features: FeatureMap, cholesky: VerifiedCholesky) -> ActiveRows:
         """Return encoded rows; `features` keep the columns of the factor."""
+        _, count = row_work(features)
         rank, place = cholesky.rank, features.kept_places
-        # Numbers stand before categories, so the leading block of the factor whitens them. Columns
-        # that nearly depend on each other then leave no large entries in B.
-        count = int((place[: features.number_columns.stop] >= 0).sum())
-        kept = place[list(features.number_columns)] >= 0
-        codes = np.ones((encoded.rows, count))
-        codes[:, int(features.constant is not None) :] = encoded.numbers[:, kept]
-        codes = np.ldexp(codes, -cholesky.exponents[:count])
+        codes = np.empty((encoded.rows, 0))
+        if count:
+            codes = features.keep(features.kept_columns[:count]).integers(encoded)
+        # The leading block of the factor whitens these columns. Those that nearly depend on each
+        # other then leave no large entries in B.
+        numbers = np.ldexp(codes, -cholesky.exponents[:count]) @ cholesky.inverse[:count, :count].T
         basis = np.eye(rank)
         basis[count:, count:] = cholesky.whitener[count:, count:]
         basis[count:, :count] = cholesky.inverse[count:, :count] @ cholesky.lower[:count, :count]
-        column = np.where(place < 0, rank, place)
-        levels = np.empty((len(features.category_sizes), encoded.rows), np.intp)
-        blocks = zip(levels, features.category_offsets, encoded.categories, strict=True)
-        for line, offset, level in blocks:
-            line[:] = column[offset + level]
-        return cls(codes @ cholesky.inverse[:count, :count].T, levels, basis)
+        levels = np.empty((0, encoded.rows), np.intp)
+        if count < rank:
+            column = np.where(place < 0, rank, place)
+            blocks = zip(features.category_offsets, encoded.categories, strict=True)
+            levels = np.array([column[offset + level] for offset, level in blocks])
+        return cls(numbers, levels, basis)
 
     def take(self, chosen: NDArray[np.bool_]) -> ActiveRows:
         """Return these rows alone."""
@@ -68,21 +71,19 @@ class ActiveRows:
     def count(self) -> int:
         return len(self.numbers)
 
-    @cached_property
-    def _pairs(self) -> NDArray[np.intp]:
-        """Cells of a flat table by any two levels of a row: one line for each pair."""
-        pairs = list(combinations_with_replacement(self.levels, 2))
-        cells = np.empty((len(pairs), self.count), np.intp)
-        for line, (left, right) in zip(cells, pairs, strict=True):
-            line[:] = left * (len(self.basis) + 1) + right
-        return cells
+    def _cells(self) -> Iterator[NDArray[np.intp]]:
+        """Yield places in a flat table, of each category's level beside those from it on."""
+        for category, left in enumerate(self.levels):
+            yield left * (len(self.basis) + 1) + self.levels[category:]
 
     def second_moment(self, weights: Array) -> tuple[Array, float]:
         """Return Σ p_i u_i u_iᵀ, and a bound on the norm of its rounding error."""
         (count, numbers), width = self.numbers.shape, len(self.basis) + 1
-        repeated = np.broadcast_to(weights, self._pairs.shape).ravel()
-        sums = np.bincount(self._pairs.ravel(), repeated, width**2)
-        upper = sums.astype(np.float64).reshape(width, width)
+        sums = np.zeros(width**2)
+        for cells in self._cells():
+            repeated = np.broadcast_to(weights, cells.shape)
+            sums += np.bincount(cells.ravel(), repeated.ravel(), width**2)
+        upper = sums.reshape(width, width)
         upper[np.diag_indices(width)] /= 2
         for levels in self.levels:
             for number, column in enumerate((self.numbers * weights[:, None]).T):
@@ -112,6 +113,18 @@ class ActiveRows:
             slopes += table[:, :numbers].take(levels, axis=0)
         norms = np.einsum("ij,ij->i", slopes, self.numbers)
         table[np.diag_indices(len(table))] /= 2
-        for cells in self._pairs:
-            norms += table.ravel().take(cells)
+        for cells in self._cells():
+            norms += table.ravel().take(cells).sum(axis=0)
         return np.asarray(norms)
+
+
+def row_work(features: FeatureMap) -> tuple[float, int]:
+    """Return the nanoseconds of a step for a row, and how many of its first columns are dense.
+
+    They are the constant and the numbers, which stand before categories; or all columns, where
+    categories are so many and so small that pairs of levels would be more work.
+    """
+    categories, columns = len(features.category_sizes), len(features.kept_columns)
+    numbers = int((features.kept_places[: features.number_columns.stop] >= 0).sum())
+    pairs = 3.0 * categories * (categories + 1) + 4.0 * categories * numbers
+    return min((pairs + _DENSE * numbers**2, numbers), (_DENSE * columns**2, columns))

@@ -55,7 +55,7 @@ from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky, ridge_cholesky
 from labeldp.exact.row_norms import RowNorms, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.active_rows import ActiveRows
+from labeldp.mechanisms.active_rows import ActiveRows, row_work
 
 Array = NDArray[np.float64]
 ScanRows = Callable[[Weights, int, int, float], RowNorms]
@@ -159,7 +159,9 @@ class _Search:
         self._mean = mean_direction(cholesky, features)
         self._scan_rows, self._passes = scan_rows, 0
         self._keep = min(2000, max(1000, 5 * cholesky.rank))
-        self._sample = max(2 * self._keep, min(_MOST_ROWS, _rows_for(self._features)))
+        # As many rows as a step takes as long for as for the eigenvectors.
+        enough = 0.4 * cholesky.rank**3 / row_work(self._features)[0]
+        self._sample = max(2 * self._keep, min(_MOST_ROWS, int(enough)))
         # The first bound is the dual at the uniform measure alone: M = W/n.
         if second_moment is None:
             self._bound = cholesky.rank**2 / cholesky.rows
@@ -256,15 +258,6 @@ def insure_mean(covariance: Array, mean: Array | None, rows: int) -> Array:
 
 def _insurance(rows: int) -> float:
     return min(_MEAN_INSURANCE, max(_LEAST_INSURANCE, _INSURED_ROWS / rows))
-
-
-def _rows_for(features: FeatureMap) -> int:
-    """Return for how many rows a step takes as long as for the eigenvectors."""
-    levels, columns = len(features.category_sizes), len(features.kept_columns)
-    numbers = int((features.kept_places[: features.number_columns.stop] >= 0).sum())
-    # In nanoseconds, measured: pairs of levels, numbers beside levels, pairs of numbers.
-    row = 3.0 * levels * (levels + 1) + 4.0 * levels * numbers + 0.14 * numbers**2
-    return int(0.4 * columns**3 / row)
 
 
 def _by_round(values: tuple[float, ...], number: int) -> float:
