@@ -19,17 +19,10 @@ _OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([^)\s]+)\)")
 
 def on_files(files: Files, config: Any) -> Files:
     """Every public name with its docstring, on one page that is written nowhere else."""
-    names = sorted(name for name in labeldp.__all__ if name in labeldp._HOMES)
-    entries = [f"::: labeldp.{_home(name)}.{name}" for name in names]
+    entries = [f"::: {getattr(labeldp, name).__module__}.{name}" for name in labeldp.__all__]
     content = "\n\n".join(["# API reference", "Every public name of `labeldp`.", *entries])
     files.append(File.generated(config, API, content=f"{content}\n"))
     return files
-
-
-def _home(name: str) -> str:
-    """The module that defines a public name, where the front page imports it from another."""
-    found = getattr(labeldp, name)
-    return getattr(found, "__module__", labeldp._HOMES[name]).removeprefix("labeldp.")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

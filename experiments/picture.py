@@ -63,7 +63,7 @@ def main(target: str) -> None:
     axes.set_xlabel("ε (smaller is more private)")
     axes.set_ylabel("R² of the predictions")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right", fontsize=10)
+    axes.legend(loc="lower right", fontsize=10, framealpha=0.9, edgecolor="none")
     figure.patch.set_facecolor("white")
     figure.savefig(target, metadata={"Date": None})
 
