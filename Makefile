@@ -17,7 +17,7 @@ export LABELDP_EXTRAS = required
 # Tests start a hundred processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs clean help
+.PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs dist clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
@@ -32,6 +32,7 @@ help:
 	@echo "make experiments  docs/experiments.md: the paper's tables and figures; the page says how long"
 	@echo "make real-data  docs/real-data.md: forecasts and errors on real tables; needs LABELDP_REAL_DATA=DIR"
 	@echo "make docs       the documentation as a searchable site, in site/"
+	@echo "make dist       sdist and wheel, built and checked, in dist/"
 	@echo "make picture    the README's picture"
 	@echo "make models     the table of docs/which-model.md; needs the same (about 10 minutes)"
 	@echo "make peers      docs/peers.md and the README's table: beside what one could do instead; needs the same (about 10 minutes)"
@@ -157,5 +158,17 @@ docs: $(VENV)/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open site/index.html, or run $(BIN)/mkdocs serve for its search"
 
+# The wheel is installed and run where nothing else is
+dist: $(VENV)/base
+	@echo "== sdist and wheel in dist/, built and checked"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6'
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist . > /dev/null
+	@$(BIN)/python -m twine check --strict dist/*
+	@rm -rf $(VENV)-dist && $(PYTHON) -m venv $(VENV)-dist
+	@$(VENV)-dist/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	@$(VENV)-dist/bin/labeldp --version
+	@ls -l dist
+
 clean:
-	rm -rf $(VENV) $(VENV)-audit $(VENV)-oldest mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf dist $(VENV) $(VENV)-audit $(VENV)-oldest $(VENV)-dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis
