@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -24,7 +25,9 @@ from sklearn.utils.validation import validate_data
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning
 from labeldp.features.encoder import UnseenValues
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import bags, generalized, linear
+from labeldp.learners.coefficients import Coefficients, normal_deviations
 from labeldp.learners.models import (
     Array,
     GeneralizedLinearModel,
@@ -72,10 +75,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         model = self._model()
         if model.features is None:
             return model.predict(_validate(self, X, reset=False))
-        unseen = UnseenValues(unknown)
-        parts = [model.predict(batch, unseen) for batch in model.features.batches(X)]
-        for note in unseen.notes():
-            warnings.warn(note, LabelDPWarning, stacklevel=2)
+        parts = _of_batches(X, model.features, model.predict, unknown)
         return np.concatenate([np.empty(0), *parts])
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -127,6 +127,20 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         return self._remember(model)
 
 
+def _of_batches(
+    rows: Any,
+    features: FeatureMap,
+    function: Callable[[Any, UnseenValues], Array],
+    unknown: str,
+) -> list[Array]:
+    """Return what a function gives for each batch of raw rows; warn of values not seen before."""
+    unseen = UnseenValues(unknown)
+    parts = [function(batch, unseen) for batch in features.batches(rows)]
+    for note in unseen.notes():
+        warnings.warn(note, LabelDPWarning, stacklevel=3)
+    return parts
+
+
 def _validate(estimator: Any, *arrays: Any, **checks: Any) -> Any:
     """Return arrays as scikit-learn validates them; its refusals show values, ours do not."""
     try:
@@ -167,6 +181,12 @@ def _releases_and_table(data: Any, table: Any) -> tuple[list[Release], Source | 
 
 class _LinearEstimator(_Estimator):
     """What linear and generalised linear regressions share."""
+
+    def _remember(self, model: Model) -> Self:
+        """Keep a model, and its coefficients with what is known of them."""
+        super()._remember(model)
+        self.coefficients_ = Coefficients.of(cast(LinearModel, model))
+        return self
 
     def summary(self) -> Summary:
         """Return release, estimated quality and coefficients with errors, for people to read."""
@@ -259,8 +279,9 @@ class LinearRegressor(RegressorMixin, _LinearEstimator, LinearOptions):  # type:
         The constant column of a release has 0 in `coef_`.
     rule_ : dict
         By which "rule" they were chosen, and what it chose.
-    coefficients_ : tuple of Coefficient
-        For inference, in original units: those that predict, but not shrunk. Intervals are given if
+    coefficients_ : Coefficients, a sequence of Coefficient
+        For inference, in original units: those that predict, but not shrunk. For the population:
+        `to_frame()`, `conf_int(level)`, `pvalues`; for the fit on all rows `low` and `high`, if
         no penalty is set, the norm bound did not bind, and a degree of freedom is left. On a
         release of wtd-FLAg each holds the coefficient of the fit on all the rows with probability
         exactly `confidence`; on sampled bags, whose covariances differ, approximately. On plain
@@ -299,6 +320,53 @@ class LinearRegressor(RegressorMixin, _LinearEstimator, LinearOptions):  # type:
             return self._learn(linear.fit_rows(*self._plain_rows(X, y), options))
         return self._learn(linear.fit_release(releases, table, options))
 
+    def predict(
+        self,
+        X: Any,
+        *,
+        unknown: Literal["base", "error"] = "base",
+        return_std: bool = False,
+        interval: float | None = None,
+    ) -> Any:
+        """Return one prediction a row, alone or with the error of each for a new label.
+
+        Errors are of privacy, of the sampling of rows and of the residual. They need a release that
+        shows how labels scatter, and no penalty.
+
+        Parameters
+        ----------
+        X
+            raw rows: a source, a path or a frame with the feature columns; others are not looked
+            at. After plain rows an array like them.
+        unknown
+            what a level counts as that was not fitted: "base" or "error" (refused). Numbers outside
+            the public range count as its nearest end. A LabelDPWarning says how many.
+        return_std
+            return predictions and the standard deviations of what they miss, before clipping.
+        interval
+            return predictions, and the low and high ends of intervals that hold a new label with
+            this probability, within the label range if predictions are clipped.
+
+        Returns
+        -------
+        ndarray, or a tuple of two or three
+            The predictions; with them the deviations, or the ends.
+        """
+        if return_std is False and interval is None:
+            return super().predict(X, unknown=unknown)
+        if return_std and interval is not None:
+            raise InputError("`return_std` and `interval` exclude each other; set one of them")
+        reach = 0.0 if interval is None else normal_deviations("interval", interval)
+        model = cast(LinearModel, self._model())
+        if model.features is None or model.prediction_errors is None:
+            reason = self.coefficients_.reason or "the model is of an earlier version; fit again"
+            raise InputError(f"no errors of predictions are known: {reason}")
+        parts = _of_batches(X, model.features, model.linear_and_std, unknown)
+        linear, std = np.concatenate([np.empty((0, 2)), *parts]).T
+        if interval is None:
+            return model.response(linear), std
+        return tuple(model.response(linear + side * reach * std) for side in (0, -1, 1))
+
 
 class LogisticRegression(
     ClassifierMixin,  # type: ignore[misc]
@@ -331,9 +399,9 @@ class LogisticRegression(
     coef_, intercept_ : ndarray (p,), float
         The log-odds of the second class are design @ coef_ + intercept_. The constant column of the
         release has 0 in `coef_`.
-    coefficients_ : tuple of Coefficient
-        For inference, in original units, not shrunk: one step of Newton's method from those that
-        predict. Errors are from privacy, and from the sampling of rows.
+    coefficients_ : Coefficients, a sequence of Coefficient
+        As in `LinearRegressor`, not shrunk: one step of Newton's method from those that predict.
+        Errors are from privacy, and from the sampling of rows.
     rule_ : dict
         How strongly coefficients were shrunk, and in how many rounds.
     quality_ : Quality or None

@@ -32,6 +32,7 @@ from labeldp.learners.models import (
     GeneralizedOptions,
     LinearModel,
     LinearOptions,
+    PredictionErrors,
     Quality,
 )
 from labeldp.learners.normal_equations import (
@@ -43,6 +44,7 @@ from labeldp.learners.normal_equations import (
     quadratic_error,
     release_equations,
     square_norm,
+    triangle,
 )
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ def fit_release(
             quality=estimate_quality(equations, rule),
             releases=facts,
             effects=column_effects(features, equations, rule),
+            prediction_errors=prediction_errors(equations, rule),
         )
 
 
@@ -335,6 +338,33 @@ def estimate_quality(equations: NoisyNormalEquations, rule: FitRule) -> Quality 
     return replace(quality, residual_std=residual_std, residual_std_error=error)
 
 
+# --- errors of predictions ---
+
+
+def prediction_errors(equations: NoisyNormalEquations, rule: FitRule) -> PredictionErrors | None:
+    """Return what predictions miss; None where the residual is not known, or a penalty set."""
+    variance = residual_variance(equations, rule)
+    if variance is None or rule.multiplier != 0 or not equations.knows_noise:
+        return None
+    privacy, inverse = _covariance_roots(equations, rule)
+    roots = np.hstack([privacy, math.sqrt(variance) * inverse])
+    return PredictionErrors.of(triangle([roots.T], len(roots)), variance)
+
+
+def _covariance_roots(equations: NoisyNormalEquations, rule: FitRule) -> tuple[Array, Array]:
+    """Return roots of the covariance of the coefficients that predict: from privacy, and R⁻¹.
+
+    The second is for the sampling of rows, and for residuals of variance 1.
+    """
+    inverse, covariance = np.linalg.pinv(equations.root), rule.posterior
+    if covariance is None:
+        noise = equations.spread @ equations.spread.T
+        covariance = rule.smoother @ noise @ rule.smoother.T
+    values, vectors = np.linalg.eigh(covariance)
+    privacy = inverse @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    return np.asarray(privacy), np.asarray(inverse)
+
+
 # --- effects ---
 
 
@@ -352,12 +382,7 @@ def column_effects(
     design = features.design(rows)
     columns: list[Array | None] = [design @ rule.coefficients, None, None]
     if equations.knows_noise:
-        inverse, covariance = np.linalg.pinv(equations.root), rule.posterior
-        if covariance is None:
-            noise = equations.spread @ equations.spread.T
-            covariance = rule.smoother @ noise @ rule.smoother.T
-        values, vectors = np.linalg.eigh(covariance)
-        root = inverse @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        root, inverse = _covariance_roots(equations, rule)
         columns[1] = privacy = np.linalg.norm(design @ root, axis=1)
         if (variance := residual_variance(equations, rule)) is not None:
             sampling = np.linalg.norm(design @ inverse, axis=1)

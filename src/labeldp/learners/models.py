@@ -13,6 +13,7 @@ model fail to load. Predicting imports neither scikit-learn nor SciPy nor torch.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import json
@@ -148,6 +149,33 @@ class Quality:
         )
 
 
+@dataclass(frozen=True)
+class PredictionErrors:
+    """What a prediction x'β̂ misses of a new label, before it is clipped (theory §10).
+
+    Its variance is x'(V + σ²(XᵀX)⁻¹)x + σ²: privacy, by the covariance V of the coefficients given
+    the release, the sampling of rows, and the residual.
+    """
+
+    root: str
+    """The upper triangle of F with FᵀF = V + σ²(XᵀX)⁻¹: base64 of numbers of four bytes."""
+    residual_variance: float
+    """σ²."""
+
+    @classmethod
+    def of(cls, factor: Array, residual_variance: float) -> PredictionErrors:
+        """Return the errors of an upper triangular F."""
+        upper = factor[np.triu_indices(len(factor))].astype("<f4")
+        return cls(base64.b64encode(upper.tobytes()).decode(), residual_variance)
+
+    def std(self, design: Array) -> Array:
+        """Return the standard deviation of what predictions of these rows miss."""
+        factor = np.zeros((design.shape[1],) * 2)
+        factor[np.triu_indices(len(factor))] = np.frombuffer(base64.b64decode(self.root), "<f4")
+        squares = np.sum((design @ factor.T) ** 2, axis=1)
+        return np.asarray(np.sqrt(squares + self.residual_variance))
+
+
 # --- options ---
 
 
@@ -280,6 +308,8 @@ class LinearModel:
     quality: Quality | None = None
     releases: tuple[dict[str, Any], ...] = ()
     effects: tuple[Effect, ...] = ()
+    prediction_errors: PredictionErrors | None = None
+    """None where the release does not tell, and in files of earlier versions."""
 
     @property
     def width(self) -> int:
@@ -290,6 +320,14 @@ class LinearModel:
         """Return predictions for raw rows or, without a feature map, for an array."""
         design = rows if self.features is None else self.features.design(rows, unseen)
         return self.response(design @ self.coef + self.intercept)
+
+    def linear_and_std(self, rows: Any, unseen: UnseenValues) -> Array:
+        """Return two columns for raw rows: unclipped predictions, and their standard deviations."""
+        assert self.features is not None
+        assert self.prediction_errors is not None
+        design = self.features.design(rows, unseen)
+        linear = design @ self.coef + self.intercept
+        return np.column_stack([linear, self.prediction_errors.std(design)])
 
     @property
     def clips(self) -> bool:
@@ -307,13 +345,15 @@ class LinearModel:
     @classmethod
     def from_document(cls, document: dict[str, Any], _arrays: Arrays) -> Self:
         """Return the model of a file; any damage is an exception."""
-        values = _common_values(cls, document, cls.OPTIONS)
+        values = _common_values(cls, {"prediction_errors": None, **document}, cls.OPTIONS)
+        errors = values["prediction_errors"]
         values |= {
             "coef": np.array(values["coef"], dtype=np.float64),
             "intercept": to_float("intercept", values["intercept"]),
             "coefficients": tuple(Coefficient(**entry) for entry in values["coefficients"]),
             "releases": tuple(values["releases"]),
             "effects": tuple(Effect(**entry) for entry in values["effects"]),
+            "prediction_errors": errors and PredictionErrors(**errors),
         }
         return cls(**values)
 
