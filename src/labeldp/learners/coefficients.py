@@ -33,7 +33,7 @@ class Coefficients(Sequence[Coefficient], ReprMixin):
         """Return the coefficients of a linear or generalised linear model."""
         reason = None
         if not model.releases:
-            reason = "after plain rows only `low` and `high` are known, as in any regression"
+            reason = "after plain rows only the ends low and high are known, as in any regression"
         elif model.multiplier != 0:
             reason = "a penalised fit is drawn towards zero on purpose; fit without a penalty"
         elif any(entry.total_error is None for entry in model.coefficients):
