@@ -60,7 +60,7 @@ def test_arguments_stand_in_backquotes() -> None:
 
 
 PYTHON_ALONE = {
-    "batch_rows", "fit_intercept", "interval", "labels", "level", "not_private", "randomness",
+    "batch_rows", "fit_intercept", "interval", "labels", "not_private", "randomness",
     "releases", "return_std", "y",
 }  # fmt: skip
 """Arguments that no command sets, so that none provokes what is said of them."""
