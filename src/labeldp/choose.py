@@ -34,7 +34,7 @@ def plan_mechanism(name: str, choices: Choices, source: Source, engine: Engine) 
         return choose_mechanism(choices, source, engine)
     mechanism = mechanism_named(name)
     request = make_request(mechanism, **choices)
-    mechanism.check_request(request, source)
+    mechanism.check_source(source)
     design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
     return mechanism.plan(request, design, source, engine)
 
@@ -60,7 +60,7 @@ def choose_mechanism(choices: Choices, source: Source, engine: Engine) -> Mechan
     for mechanism in considered:
         try:
             request = make_request(mechanism, **choices)
-            mechanism.check_request(request, source)
+            mechanism.check_source(source)
             least = mechanism.least_added_mse(request, design)
             if best is not None and least >= best.forecast.selection_score:
                 errors.append(f"{mechanism.name} ≥ {number(math.sqrt(least))}")

@@ -172,7 +172,8 @@ def test_a_plan_edited_against_itself_is_refused_before_labels_are_read(
 
 
 def test_infinite_forecasts_and_all_fields_survive_a_file(made: Plan, tmp_path: Path) -> None:
-    endless = replace(made, forecast=replace(made.forecast, added_mse=np.inf, added_high=np.inf))
+    forecast = replace(made.forecast, excess_mean=np.inf, excess_high=np.inf)
+    endless = replace(made, forecast=forecast)
     document = endless.to_json()
     assert document["forecast"]["added_ms"] is None
     assert Plan.from_json(document) == endless
@@ -198,7 +199,7 @@ def test_a_released_plan_is_known_by_what_its_file_says(made: Plan, tmp_path: Pa
     made.save(tmp_path / "plan.json")
     Plan.load(tmp_path / "plan.json").release(source(400))
     again = Plan.load(tmp_path / "plan.json")
-    elsewhere = replace(again, forecast=replace(again.forecast, mean_mse=1.0))
+    elsewhere = replace(again, forecast=replace(again.forecast, excess_mean=1.0))
     assert elsewhere.to_json()["seal"] != again.to_json()["seal"]
     with pytest.raises(InputError, match="was released before"):
         elsewhere.release(source(400))

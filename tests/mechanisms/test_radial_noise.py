@@ -82,7 +82,7 @@ def test_auto_never_has_more_noise_than_either_law_without_delta(share: float) -
     for _ in range(40):
         epsilon, delta = 10 ** rng.uniform(-2, 1), 10 ** rng.uniform(-12, -2)
         columns = int(10 ** rng.uniform(0, 3))
-        chosen = choose("auto", epsilon, delta, share, columns)
+        chosen, *_ = choose("auto", epsilon, delta, share, columns)
         std = chosen.std(columns) / cost_of(chosen.name, epsilon, delta, share, columns)
         normal = 1 / cost_of("gaussian", epsilon, delta, share, columns)
         pure = math.sqrt(columns + 1) / cost_of("radial", epsilon, 0.0, share, columns)
@@ -125,7 +125,7 @@ def test_delta_is_that_of_an_independent_sum_and_one_per_cent_less_noise_is_too_
 
 def test_without_delta_noise_is_radial_and_spends_none() -> None:
     for columns in (1, 13, 4096):
-        assert choose("auto", 1.0, 0.0, 0.05, columns).name == "radial"
+        assert choose("auto", 1.0, 0.0, 0.05, columns)[0].name == "radial"
 
 
 def test_what_cannot_be_is_refused() -> None:

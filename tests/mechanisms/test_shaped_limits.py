@@ -330,8 +330,8 @@ def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> Non
     words = r"^gaussian noise has no guarantee with δ = 0; leave `noise` out$"
     with pytest.raises(InputError, match=words):
         choose(GAUSSIAN, 1.0, 0.0, 0.1, 4)
-    assert choose("auto", 1.0, 0.0, 0.1, 10**6).name == RADIAL
-    assert choose(RADIAL, 1.0, 1e-5, 0.1, 10**6).name == RADIAL
+    assert choose("auto", 1.0, 0.0, 0.1, 10**6)[0].name == RADIAL
+    assert choose(RADIAL, 1.0, 1e-5, 0.1, 10**6)[0].name == RADIAL
     for columns in (1, 3, 9, 27, 81):
         sizes = {}
         for name in (GAUSSIAN, RADIAL):
@@ -339,7 +339,7 @@ def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> Non
             cost = NOISE_LAWS[name].aggregate_cost(1.0, 1e-5, single, columns)
             sizes[name] = NOISE_LAWS[name].needed_std(1.0, cost, columns)
         least = min(sizes, key=lambda name: sizes[name])
-        assert choose("auto", 1.0, 1e-5, 0.1, columns).name == least
+        assert choose("auto", 1.0, 1e-5, 0.1, columns)[0].name == least
 
 
 @pytest.mark.parametrize("intercept", [True, False])

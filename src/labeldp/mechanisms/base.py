@@ -347,10 +347,6 @@ class Mechanism(ABC):
     account_fields: ClassVar[tuple[str, ...]] = ()
     """Fields of `AccountQuestion` that `account` uses beside the common ones."""
 
-    def check_request(self, request: PlanRequest[Any], source: Source) -> None:  # noqa: ARG002
-        """Refuse what can be refused before any data are read; called before `plan`."""
-        self.check_source(source)
-
     @abstractmethod
     def plan(
         self, request: PlanRequest[Any], design: DesignSummary, source: Source, engine: Engine
@@ -438,7 +434,10 @@ class Mechanism(ABC):
         return 0.0
 
     def check_source(self, source: Source) -> None:
-        """Refuse persons or unnumbered rows where the mechanism cannot do with them."""
+        """Refuse persons or unnumbered rows where the mechanism cannot do with them.
+
+        Called before `plan`, and by runs, before any data are read.
+        """
         self.check_person(source.person)
         if self.names_rows and source.reader.on_cluster:
             raise InputError(

@@ -45,22 +45,17 @@ class Spread(NamedTuple):
 class Forecast:
     """Mean squared error per row of a least-squares fit, for a residual mean square γ.
 
-    `added_*` are in squared label units: what privacy adds to the mean square of a prediction's
-    error over all rows. `excess_*` are the same relative to γ: 0.01 says the fit is 1 % worse than
-    one with all labels. `added_variance` is the noise that would be added to an aggregate label.
+    `excess_*` are relative to γ: 0.01 says the fit is 1 % worse than one with all labels. `added_*`
+    are the same in squared label units: what privacy adds to the mean square of a prediction's
+    error over all rows. `added_variance` is the noise that would be added to an aggregate label.
     """
 
     residual_ms: float
-    best_mse: float
-    mean_mse: float
     excess_mean: float
     excess_low: float
     excess_median: float
     excess_high: float
     added_variance: float
-    added_mse: float
-    added_low: float
-    added_high: float
     added_exact: bool
     """Whether `added_*` hold for every residual mean square γ."""
     residual_source: str
@@ -74,56 +69,59 @@ class Forecast:
     """What plans are compared by: `added_mse`. Where noise is shaped for fits that shrink, that of
     the shape for least squares, less the share that is expected to be saved."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values under the names of plan files; what is infinite is null."""
-        return {
-            _JSON_NAMES.get(name, name): None if value == math.inf else value
-            for name, value in asdict(self).items()
-        }
-
     @classmethod
     def of(
         cls,
         excess: Spread,
-        added: Spread,
-        *,
         residual_ms: float,
-        mean_mse: float,
         added_variance: float,
-        added_exact: bool,
         residual_source: str,
+        *,
+        exact: bool,
     ) -> Forecast:
-        """Return a forecast for fits that do not shrink: for them `added` is all that counts."""
-        return cls(
-            residual_ms,
-            residual_ms,
-            mean_mse,
-            *excess,
-            added_variance,
-            added_mse=added.mean,
-            added_low=added.low,
-            added_high=added.high,
-            added_exact=added_exact,
-            residual_source=residual_source,
-            added_mse_default_fit=added.mean,
-            selection_score=added.mean,
-        )
+        """Return a forecast for fits that do not shrink: for them `added_mse` is all that counts."""
+        added = excess.mean * residual_ms
+        return cls(residual_ms, *excess, added_variance, exact, residual_source, added, added)
+
+    @property
+    def added_mse(self) -> float:
+        return self.excess_mean * self.residual_ms
+
+    @property
+    def added_low(self) -> float:
+        return self.excess_low * self.residual_ms
+
+    @property
+    def added_high(self) -> float:
+        return self.excess_high * self.residual_ms
+
+    @property
+    def mean_mse(self) -> float:
+        """Mean squared error to be expected of the private fit."""
+        return self.residual_ms * (1 + self.excess_mean)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values under the names of plan files; what is infinite is null."""
+        values = {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()} | {
+            "best_mse": self.residual_ms,
+            "mean_mse": self.mean_mse,
+            "added_ms": self.added_mse,
+            "added_low": self.added_low,
+            "added_high": self.added_high,
+        }
+        return {name: None if value == math.inf else value for name, value in values.items()}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Forecast:
         """Return what `to_json` wrote."""
-        names = {_JSON_NAMES.get(each.name, each.name): each.name for each in fields(cls)}
-        values: dict[str, Any] = {
-            names[key]: math.inf if value is None else value for key, value in document.items()
-        }
+        values: dict[str, Any] = {}
+        for each in fields(cls):
+            value = document[_JSON_NAMES.get(each.name, each.name)]
+            values[each.name] = math.inf if value is None else value
         return cls(**values)
 
 
-_JSON_NAMES = {
-    "added_mse": "added_ms",
-    "added_mse_default_fit": "fitted_ms",
-    "selection_score": "weighed_ms",
-}
+_JSON_NAMES = {"added_mse_default_fit": "fitted_ms", "selection_score": "weighed_ms"}
 """Fields that have another name in plan files."""
 
 
@@ -142,15 +140,7 @@ def forecast(
     forecast is infinite.
     """
     excess = fit_excess(rank, bags).times(1 + added_variance / (rows * residual_ms))
-    return Forecast.of(
-        excess,
-        excess.times(residual_ms),
-        residual_ms=residual_ms,
-        mean_mse=residual_ms * (1 + excess.mean),
-        added_variance=added_variance,
-        added_exact=False,
-        residual_source=residual_source,
-    )
+    return Forecast.of(excess, residual_ms, added_variance, residual_source, exact=False)
 
 
 def explained_ms(width: float, stated_ms: float = 0.0) -> float:

@@ -172,22 +172,20 @@ def largest_radial_cost(
 
 def choose_noise(
     asked: str, epsilon: float, delta: float, single_share: float, columns: int
-) -> SumNoise:
-    """Return the law asked for, or with "auto" the one of least variance (step 4)."""
-    stds = {
-        law: law.std(columns) / cost
-        for law in NOISE_LAWS.values()
-        if asked in (AUTO, law.name)
-        and (
-            cost := law.aggregate_cost(
-                epsilon, delta, law.single_cost(epsilon, delta, single_share), columns
-            )
-        )
-        > 0
-    }
-    if not stds:
+) -> tuple[SumNoise, float, float]:
+    """Return the law asked for, or with "auto" the one of least variance (step 4).
+
+    With it come the costs of the aggregates and of a single number beside them.
+    """
+    offers = []
+    for law in [law for law in NOISE_LAWS.values() if asked in (AUTO, law.name)]:
+        single = law.single_cost(epsilon, delta, single_share)
+        cost = law.aggregate_cost(epsilon, delta, single, columns)
+        if cost > 0:
+            offers.append((law, cost, single))
+    if not offers:
         raise InputError(f"{asked} noise has no guarantee with δ = 0; leave `noise` out")
-    return min(stds, key=lambda law: stds[law])
+    return min(offers, key=lambda offer: offer[0].std(columns) / offer[1])
 
 
 # ---- claims
@@ -226,13 +224,6 @@ class NoiseClaim(Claim):
 
     def forecast(self, residual_ms: float, residual_source: str) -> Forecast:
         """Return the forecast: what noise adds, whatever the labels are, beside a residual."""
-        added = Spread(*(each / self.rows for each in self.excess_spread))
-        return Forecast.of(
-            Spread(*(each / residual_ms for each in added)),
-            added,
-            residual_ms=residual_ms,
-            mean_mse=residual_ms + added.mean,
-            added_variance=self.label_noise_std(None) ** 2,
-            added_exact=True,
-            residual_source=residual_source,
-        )
+        excess = self.excess_spread.times(1 / (self.rows * residual_ms))
+        added_variance = self.label_noise_std(None) ** 2
+        return Forecast.of(excess, residual_ms, added_variance, residual_source, exact=True)

@@ -398,9 +398,9 @@ class ShapedFlag(Mechanism):
         """Compute the noise that the budget asks of a shape (step 4)."""
         options, columns, width = request.options, design.factor.rank, design.facts.width
         budget, centre = (request.epsilon, request.delta), design.labels.middle
-        noise = choose_noise(options.noise, *budget, options.residual_share, columns)
-        single_cost = noise.single_cost(*budget, options.residual_share)
-        aggregate_cost = noise.aggregate_cost(*budget, single_cost, columns)
+        noise, aggregate_cost, single_cost = choose_noise(
+            options.noise, *budget, options.residual_share, columns
+        )
         if noise.name == RADIAL and aggregate_cost + single_cost <= request.epsilon:
             # It spends no δ then; the claim states the strongest guarantee that is true.
             request = replace(request, delta=0.0)
@@ -678,33 +678,24 @@ class ShapedFlag(Mechanism):
     def account(self, question: AccountQuestion) -> Document:
         """Return the noise, and bounds of the error that it adds to a prediction."""
         share = RESIDUAL_SHARE if question.residual_share is None else question.residual_share
-        columns, asked, budget = question.features, question.noise or AUTO, question.budget
-        law = NOISE_LAWS[GAUSSIAN]
-        if columns is not None or asked == RADIAL or question.delta == 0:
-            # The size of radial noise depends on the columns.
-            columns = question.needed("features")
-            law = choose_noise(asked, *budget, share, columns)
-        single_cost = law.single_cost(*budget, share)
-        aggregate_cost = law.aggregate_cost(*budget, single_cost, columns or 0)
-        std = law.needed_std(question.width, aggregate_cost, columns or 0)
+        columns, leverage = question.needed("features"), question.max_leverage
+        law, aggregate_cost, single_cost = choose_noise(
+            question.noise or AUTO, *question.budget, share, columns
+        )
+        std = law.needed_std(question.width, aggregate_cost, columns)
         labels = LabelGrid.for_range(question.label_range, intercept=question.centred)
         square_move = largest_square_move(labels.range, labels.middle)
-        answer: Document = {
-            "residual_share": share,
+        isotropic = (
+            None if leverage is None else std * math.sqrt(columns * leverage / question.rows)
+        )
+        return {
             "noise_law": law.name,
-            "mu": aggregate_cost if law.name == GAUSSIAN else None,
-            "aggregate_epsilon": aggregate_cost if law.name == RADIAL else None,
             "noise_std": std,
             "second_moment_noise_std": law.needed_single_std(square_move, single_cost),
-        }
-        if columns is not None:
             # d²/n ≤ tr S ≤ d·h_max; the latter has the same noise in every direction
-            leverage = question.max_leverage
-            answer["least_error"] = std * columns / question.rows
-            answer["isotropic_error"] = (
-                None if leverage is None else std * math.sqrt(columns * leverage / question.rows)
-            )
-        return answer
+            "least_error": std * columns / question.rows,
+            "isotropic_error": isotropic,
+        }
 
 
 # ---- the steps of a run
