@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs dist clean help
 
 help:
-	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
+	@echo "make demo       everything on a synthetic table (about a minute with set-up)"
 	@echo "make test       formatting, lint, types and tests; installs PyTorch, and Spark where Java is"
 	@echo "make test-slow  long statistical and scale runs"
 	@echo "make test-hostile bad inputs, kills, limits, fuzzing and soak (about 15 minutes)"
