@@ -248,8 +248,9 @@ def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
     if label["unreadable"]:
         yield (
             f"{label['unreadable']:,} labels are texts or no finite numbers (for the curator "
-            "only), and a release refuses them: give each answer a number, or name those that "
-            "mean missing (`na`); to leave an answer out shows who gave it"
+            "only), and a release refuses them: give each answer a number, name the two that "
+            "there are (`classes`), or those that mean missing (`na`); to leave an answer out "
+            "shows who gave it"
         )
 
 

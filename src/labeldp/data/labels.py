@@ -35,8 +35,8 @@ from labeldp.errors import DataError, InputError
 _FAULTS = {
     "text": (
         "holds text that is not a number, or numbers in different units (in a text file it may be "
-        "a delimiter or quote too many in a line); correct it, give answers a number each, or name "
-        "the texts that mean missing (`na`)"
+        "a delimiter or quote too many in a line); correct it, give answers a number each (of two, "
+        "name the `classes`), or name the texts that mean missing (`na`)"
     ),
     "class": (
         "holds values that are neither of the two `classes`; correct them, or name the texts that "
