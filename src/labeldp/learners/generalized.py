@@ -326,26 +326,31 @@ def _settle(
         ends = _LEAST_SHARE * most, (1 - _LEAST_SHARE) * most
         beta[place] = FAMILIES[family].link(float(np.clip(total / rows, *ends)))
     targets, moves = list[Array](), list[Array]()
-    for number in range(_MOST_ROUNDS):
+    least = math.inf
+    for number in range(1, _MOST_ROUNDS + 1):
         sums = [part.sums(part.change @ beta) for part in parts]
         equations = _working_equations(parts, sums, beta, family)
-        rule, turned = _next_rule(equations, root, link_range, degrees, shrink=shrink)
+        rule, turn = _next_rule(equations, root, link_range, degrees, shrink=shrink)
         targets.append(rule.coefficients)
         moves.append(root @ (rule.coefficients - beta))
         size = float(np.linalg.norm(moves[-1])) / math.sqrt(rows)
-        if size < _TOLERANCE:
-            info = {"rule": rule.info["rule"], "family": family, "rounds": number + 1} | rule.info
+        if size < least:
+            info = {"rule": rule.info["rule"], "family": family, "rounds": number} | rule.info
             if (dispersion := _dispersion(parts, sums, family)) is not None:
                 info["dispersion"] = dispersion
-            return equations, replace(_in_coordinates(rule, turned), info=info)
+            least, best = size, (equations, replace(_in_coordinates(rule, turn), info=info))
+        if size < _TOLERANCE:
+            break
         step = rule.coefficients - beta
-        if len(moves) > 1 and (size < _NEAR or number >= _NEWTON_ROUNDS):
+        if number > 1 and (size < _NEAR or number > _NEWTON_ROUNDS):
             last = slice(-_HISTORY, None)
             change = np.diff(np.array(moves[last]), axis=0).T
             weights = np.linalg.lstsq(change, moves[-1], rcond=1e-8)[0]
             step = step - np.diff(np.array(targets[last]), axis=0).T @ weights
         length = float(np.linalg.norm(root @ step)) / math.sqrt(rows)
         beta = beta + step * min(1.0, _LONGEST_STEP / length)
+    if least < _NEAR:  # where rounds go on circling, the one that moved least
+        return best
     raise InputError(
         f"the {family} fit does not settle in {_MOST_ROUNDS} rounds: the noise is too large or the "
         "classes are separated; fit a linear model" + ", or leave `shrink=False` out" * (not shrink)
