@@ -35,7 +35,7 @@ help:
 	@echo "make dist       sdist and wheel, built and checked, in dist/"
 	@echo "make picture    the README's picture"
 	@echo "make models     the table of docs/which-model.md; needs the same (about 10 minutes)"
-	@echo "make peers      docs/peers.md and the README's table: beside what one could do instead; needs the same (about 10 minutes)"
+	@echo "make peers      docs/peers.md and the README's table: beside what one could do instead; needs the same (about 20 minutes)"
 	@echo "make strangers  docs/strangers.md: R's example tables, as a new user would release them (about 15 minutes)"
 
 demo: $(VENV)/base

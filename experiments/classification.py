@@ -213,6 +213,11 @@ def section(folder: Path) -> str:
     return "\n".join(lines)
 
 
+def between_marks(text: str) -> str:
+    """Return the part as it stands in the page."""
+    return f"\n<!-- classification -->\n{text}<!-- end of classification -->\n"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_REAL_DATA"))

@@ -28,7 +28,7 @@ from experiments.least_squares import Array, Blocks, Fit, Rows, errors
 from experiments.study import DELTA, REPEATS, Study
 from experiments.tables import TABLES, USUAL_HOUSING, Table
 
-from experiments import peers_page
+from experiments import classification, peers_page
 from labeldp.mechanisms.registry import mechanisms
 
 BUDGETS = tuple(Budget(epsilon, DELTA) for epsilon in (0.25, 0.5, 1.0, 4.0))
@@ -203,6 +203,7 @@ def main() -> None:
     found = outcomes(Path(asked.data), asked.found)
     housing = found.pop(USUAL_HOUSING.key)
     text = peers_page.page(list(found.values()), housing)
+    text += classification.between_marks(classification.section(Path(asked.data)))
     if asked.write:
         asked.write.write_text(text, encoding="utf-8")
     else:
