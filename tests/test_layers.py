@@ -24,7 +24,7 @@ PACKAGES = (
 """In the order of imports: a package imports itself and those before it."""
 
 HEAVY = {
-    "torch", "pyspark", "pandas", "polars", "duckdb", "matplotlib",
+    "torch", "pyspark", "pandas", "polars", "duckdb", "matplotlib", "dp_accounting",
     "cryptography", "jinja2",
 }  # fmt: skip
 """Third-party packages that no module imports at its top."""

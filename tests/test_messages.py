@@ -19,7 +19,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 SPELLED = re.compile(r"\b[a-z]+_[a-z_]+\b")
 QUOTED = re.compile(r"`[^`]*`")
 COMMANDS = ("cli", "commands")
-NO_ARGUMENTS = {"release_to", "feature_names"}
+NO_ARGUMENTS = {"release_to", "feature_names", "to_pld"}
 """Methods, and a field of a model's file."""
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -41,7 +42,6 @@ def test_a_pipeline_is_cross_validated_on_the_raw_table() -> None:
     pytest.importorskip("pandas")
     frame = table(ROWS).to_pandas()
     baseline = make_pipeline(FEATURES.transformer(), LinearRegression())
-    assert clone(baseline)[0].features == FEATURES
     scores = cross_val_score(baseline, frame, frame["label"], cv=3)
     assert 0.02 < scores.mean() < 0.3, "R² of the table is about 0.12"
     scrambled = np.random.default_rng(0).permutation(frame["label"])
@@ -53,3 +53,10 @@ def test_levels_that_were_not_fitted_count_as_the_base() -> None:
     names = FEATURES.transformer().get_feature_names_out()
     towns = [place for place, name in enumerate(names) if name.startswith("town=")]
     assert not FEATURES.transformer().transform(rows)[:, towns].any()
+
+
+def test_a_pipeline_is_pickled() -> None:
+    baseline = make_pipeline(FEATURES.transformer(), LinearRegression())
+    baseline.fit(table(ROWS), table(ROWS)["label"].to_numpy())
+    again = pickle.loads(pickle.dumps(baseline))
+    assert np.array_equal(again.predict(table(50)), baseline.predict(table(50)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +29,6 @@ from labeldp.features.categories import CategoricalColumn, codes_of, names_of
 from labeldp.features.columns import DesignColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes, UnseenValues
 from labeldp.io_util import read_json, schema_errors
-
-if TYPE_CHECKING:
-    from labeldp.features.transformer import FeatureTransformer
 
 INTERCEPT = "intercept"
 LONGEST_NOTE = 1000
@@ -261,11 +258,21 @@ class FeatureMap:
         codes = np.concatenate(parts) if parts else np.zeros((0, len(self.kept_columns)))
         return codes * self.kept_scales
 
-    def transformer(self) -> FeatureTransformer:
-        """Return this encoding as a scikit-learn transformer of raw rows, for a pipeline."""
-        from labeldp.features.transformer import FeatureTransformer  # late: slow to import
+    def transformer(self) -> Any:
+        """Return a scikit-learn transformer of raw rows to the design, for a baseline's pipeline.
 
-        return FeatureTransformer(self)
+        It leaves out the constant, which models of scikit-learn add. Unknown levels are the base.
+        """
+        from sklearn.preprocessing import FunctionTransformer  # late: slow to import
+
+        return FunctionTransformer(self._varying_design, feature_names_out=self._varying_names)
+
+    def _varying_design(self, rows: Any) -> NDArray[np.float64]:
+        design = self.design(rows, UnseenValues())
+        return design if self.constant is None else design[:, 1:]
+
+    def _varying_names(self, *_: Any) -> NDArray[Any]:
+        return np.array(self.names[self.constant is not None :], dtype=object)
 
     def integers(self, encoded: Encoded) -> NDArray[np.float64]:
         """Return the kept design columns of encoded rows, dense, before their scales."""

@@ -14,13 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, StatedProfile, SubsampledProfile
 from labeldp.errors import (
     InputError,
+    MissingExtraError,
     ReleaseError,
     describe_value,
+    positive,
     to_float,
 )
 from labeldp.mechanisms.registry import read_claim
@@ -29,6 +33,10 @@ from labeldp.releases.files import Release
 from labeldp.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"
+_POINTS = 2000
+"""Of a curve for other accountants."""
+_ENDS = (0.0, 1e-12, 1e-6, 1e-3)
+"""That curve ends at the first of these δ that it reaches."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,30 @@ class Joint:
     def curve(self, epsilon: float) -> list[list[float]]:
         """Return [ε, δ(ε)] around an ε."""
         return [[e, self.delta(e)] for e in (epsilon * factor for factor in CURVE)]
+
+    def to_pld(self, step: float = 1e-4) -> Any:
+        """Return a `PrivacyLossDistribution` of `dp_accounting`, to compose with other mechanisms.
+
+        It is never below this guarantee. δ is a convex function of e^ε, and so are straight lines
+        between upper bounds of it ("connect the dots"), here at multiples of `step`. The other
+        direction has the same curve, δ(−ε) = 1 − e^−ε·(1 − δ(ε)).
+        """
+        try:
+            from dp_accounting.pld import pld_pmf, privacy_loss_distribution as losses
+        except ImportError:
+            raise MissingExtraError("a loss for dp-accounting", "accountants") from None
+        positive(step=step)
+        ends = (self.epsilon(delta) for delta in _ENDS)
+        end = next((each for each in ends if math.isfinite(each)), 0.0)
+        points = np.unique(np.ceil(np.linspace(0.0, end, _POINTS) / step)).astype(np.int64)
+        deltas = np.minimum.accumulate([self.delta(point * step) for point in points.tolist()])
+        mirrored = 1.0 - np.exp(-points * step) * (1.0 - deltas)
+        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
+            step,
+            np.concatenate([-points[:0:-1], points]),
+            np.concatenate([mirrored[:0:-1], deltas]),
+        )
+        return losses.PrivacyLossDistribution(pmf)
 
 
 def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> Joint:
