@@ -79,7 +79,7 @@ class Forecast:
         *,
         exact: bool,
     ) -> Forecast:
-        """Return a forecast for fits that do not shrink: for them `added_mse` is all that counts."""
+        """Return a forecast for fits that do not shrink: for them `added_mse` alone counts."""
         added = excess.mean * residual_ms
         return cls(residual_ms, *excess, added_variance, exact, residual_source, added, added)
 
