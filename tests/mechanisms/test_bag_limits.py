@@ -303,7 +303,7 @@ def test_leverage_rank_and_inflation_are_no_less_than_those_of_the_bags(sampled:
 
     less = leverage * (1 - 1.6e-9)
     assert asked(max_leverage=less) == [
-        f"a row has leverage {leverage:.6g} in its bag, the certificate says {less:.6g}"
+        f"the largest leverage is {leverage:.6g}, the certificate says {less:.6g}"
     ]
     assert asked(bag_rank=rank - 1) == [f"a bag has rank {rank}, the certificate says {rank - 1}"]
     assert not asked(inflation=2.0**-30 + 1e-10)

@@ -22,8 +22,8 @@ from labeldp.mechanisms.checks import (
     check_reach,
     check_scatter,
 )
-from labeldp.mechanisms.residual_floor import check_floor, floor_not_checked
-from labeldp.mechanisms.wtd_flag import WtdFlagClaim
+from labeldp.mechanisms.residual_floor import check_floor
+from labeldp.mechanisms.wtd_flag import WtdFlag, WtdFlagClaim
 from labeldp.releases.certificate import FloorOutcome
 
 Reals = Any
@@ -155,11 +155,11 @@ def test_scatter_is_said_to_be_untested_where_labels_without_noise_would_pass() 
     few, many = published(np.ones(5), np.ones((5, 2))), published(np.ones(6), np.ones((6, 2)))
     assert 6 - 2 > SCARCE >= 5 - 2
     assert stats.chi2.cdf(2.0**-20, SCARCE) > 1e-12
-    assert list(floor_not_checked(few)) == [
+    assert list(WtdFlag().not_checked(few)) == [
         "whether labels vary as the floor demands: 5 aggregates of 2 columns leave too little to "
         "see it"
     ]
-    assert not list(floor_not_checked(many))
+    assert not list(WtdFlag().not_checked(many))
 
 
 # --- floors --------------------------------------------------------------------------------

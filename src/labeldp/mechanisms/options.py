@@ -105,12 +105,7 @@ def _residual_share(name: str, value: Any) -> float:
     return number
 
 
-def _noise(name: str, value: Any) -> str:
-    return one_of(name, value, (AUTO, GAUSSIAN, RADIAL))
-
-
-def _floor(name: str, value: Any) -> str:
-    return one_of(name, value, FLOORS)
+_noise = partial(one_of, choices=(AUTO, GAUSSIAN, RADIAL))
 
 
 # ---- options of `plan`
@@ -182,7 +177,7 @@ def aggregates_in(megabytes: float, columns: int) -> int:
 class FloorOptions(AggregateOptions):
     """The residual floor (`residual_floor`): all options of wtd-flag."""
 
-    floor: str = option(_floor, FLOORS[0])
+    floor: str = option(partial(one_of, choices=FLOORS), FLOORS[0])
     residual_ms: float | None = option(_positive)
 
     def __post_init__(self) -> None:

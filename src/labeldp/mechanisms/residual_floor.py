@@ -35,9 +35,9 @@ from labeldp.display import Private
 from labeldp.errors import PlanError
 from labeldp.exact.label_sums import ExactLeastSquares, LabelGrid
 from labeldp.mechanisms import checks
-from labeldp.mechanisms.base import SketchedLabels
+from labeldp.mechanisms.base import Mechanism, SketchedLabels
 from labeldp.mechanisms.checks import NORMAL_TAILS, check_repeats
-from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary
+from labeldp.mechanisms.design_summary import SAMPLER_ROUNDING, DesignSummary, inflation_for
 from labeldp.mechanisms.forecast import Forecast, forecast, sketched_error
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest
 from labeldp.releases.certificate import AddedError, Claim, FloorOutcome, read_common_fields
@@ -141,6 +141,14 @@ class FloorClaim(Claim):
                 f"declared {residual_ms:.6g}; {cure} or use `floor='measured+added'`"
             )
         return replace(self, floor=residual_ms * rows)
+
+    def differences(self, leverage: float, error_bound: float) -> Iterator[str]:
+        """Say in what a table, or its bags, differ from the facts that the claim rests on."""
+        if self.max_leverage is not None and not leverage <= self.max_leverage:
+            claimed = f"{self.max_leverage:.6g}"
+            yield f"the largest leverage is {leverage:.6g}, the certificate says {claimed}"
+        if not inflation_for(error_bound) <= self.inflation:
+            yield "the certificate's inflation is too small for these features"
 
     def expected_lower_bound(self, residual_ms: float) -> float:
         """Return the residual sum of squares that a run shows, if this is the mean square."""
@@ -402,13 +410,6 @@ def means(features: Reals, slope: Reals, slope_error: Reals, centre: int) -> tup
     return np.vecdot(features, moved), error * (1 + 2.0**-40)
 
 
-def sketched_labels(release: Release) -> SketchedLabels:
-    """Return the label model of sums with secret weights."""
-    certificate = release.certificate
-    share = certificate["bag_size"] / release.features.rows
-    return SketchedLabels(share, certificate["floor"]["added_variance"])
-
-
 # ---- verification
 
 
@@ -463,11 +464,21 @@ def check_floor_release(release: Release, claim: FloorClaim) -> Iterator[str]:
             yield f"{AGGREGATES} has {problem}"
 
 
-def floor_not_checked(release: Release) -> Iterator[str]:
-    """Yield where labels without noise would pass the check of their scatter."""
-    columns = len(release.features.names)
-    if release.bags - columns <= checks.SCARCE:
-        yield (
-            f"whether labels vary as the floor demands: {release.bags} aggregates of {columns} "
-            "columns leave too little to see it"
-        )
+class FloorMechanism(Mechanism):
+    """What mechanisms with secret weights have in common."""
+
+    accountants = ("exact-worst-case", "exact")
+
+    def label_model(self, release: Release) -> SketchedLabels:
+        certificate = release.certificate
+        share = certificate["bag_size"] / release.features.rows
+        return SketchedLabels(share, certificate["floor"]["added_variance"])
+
+    def not_checked(self, release: Release) -> Iterator[str]:
+        """Yield where labels without noise would pass the check of their scatter."""
+        columns = len(release.features.names)
+        if release.bags - columns <= checks.SCARCE:
+            yield (
+                f"whether labels vary as the floor demands: {release.bags} aggregates of {columns} "
+                "columns leave too little to see it"
+            )

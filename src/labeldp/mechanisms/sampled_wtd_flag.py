@@ -41,9 +41,7 @@ from labeldp.mechanisms import bags as bagging, residual_floor as floors
 from labeldp.mechanisms.bags import BagRows, Draw
 from labeldp.mechanisms.base import (
     OTHER_FEATURES,
-    Mechanism,
     MechanismPlan,
-    SketchedLabels,
     read_schema,
 )
 from labeldp.mechanisms.checks import bag_squares, improbable
@@ -184,13 +182,7 @@ class BagBounds:
         """Say in what the bags differ from the facts that a claim rests on."""
         if self.rank > claim.bag_rank:
             yield f"a bag has rank {self.rank}, the certificate says {claim.bag_rank}"
-        if claim.max_leverage is not None and not self.leverage <= claim.max_leverage:
-            yield (
-                f"a row has leverage {self.leverage:.6g} in its bag, "
-                f"the certificate says {claim.max_leverage:.6g}"
-            )
-        if not inflation_for(self.error_bound) <= claim.inflation:
-            yield "the certificate's inflation is too small for these features"
+        yield from claim.differences(self.leverage, self.error_bound)
 
 
 # ---- mechanism
@@ -199,7 +191,7 @@ _AWAY = 1e-6
 """Of a sum's length: how far rounding takes it from the span of its rows."""
 
 
-class SampledWtdFlag(Mechanism):
+class SampledWtdFlag(floors.FloorMechanism):
     """One sum of each of m random bags, with secret Gaussian weights (Algorithm 2).
 
     Plan (features only)
@@ -218,7 +210,6 @@ class SampledWtdFlag(Mechanism):
 
     name = "sampled-wtd-flag"
     Options = SampledWtdFlagOptions
-    accountants = ("exact-worst-case", "exact")
     names_rows = True
     sections: ClassVar = {"floor": read_schema("floor"), "draw": read_schema("draw")}
     table_names = ("bags",)
@@ -310,9 +301,6 @@ class SampledWtdFlag(Mechanism):
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
         return super().table_schemas(release) | {"bags": bagging.MEMBERS}
 
-    def label_model(self, release: Release) -> SketchedLabels:
-        return floors.sketched_labels(release)
-
     def describe(self, document: Document) -> Facts:
         return describe_floor(document) + describe_draw(document)
 
@@ -326,9 +314,6 @@ class SampledWtdFlag(Mechanism):
         if not claim.mode.adds and (problem := spans_labels(claim.draw.bag_size, claim.bag_rank)):
             yield f"certificate: {problem}"
         yield from floors.check_floor_release(release, claim)
-
-    def not_checked(self, release: Release) -> Iterator[str]:
-        yield from floors.floor_not_checked(release)
 
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         """Compare features, ranks, leverages and the law of Z with those of the bags' rows."""

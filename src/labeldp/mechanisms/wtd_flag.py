@@ -40,13 +40,11 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import residual_floor as floors
 from labeldp.mechanisms.base import (
     OTHER_FEATURES,
-    Mechanism,
     MechanismPlan,
-    SketchedLabels,
     read_schema,
 )
 from labeldp.mechanisms.checks import check_design, other_table
-from labeldp.mechanisms.design_summary import DesignSummary, inflation_for, most_rows
+from labeldp.mechanisms.design_summary import DesignSummary, most_rows
 from labeldp.mechanisms.forecast import fit_excess, mean_excess
 from labeldp.mechanisms.options import AccountQuestion, FloorOptions, PlanRequest, aggregates_in
 from labeldp.passes.engine import Engine
@@ -176,7 +174,7 @@ def choose_bags(claim: WtdFlagClaim, residual_ms: float, megabytes: float) -> in
 # ---- mechanism
 
 
-class WtdFlag(Mechanism):
+class WtdFlag(floors.FloorMechanism):
     """m sums of all rows with secret Gaussian weights (Algorithm 1).
 
     `plan`, from features only
@@ -198,7 +196,6 @@ class WtdFlag(Mechanism):
 
     name = "wtd-flag"
     Options = FloorOptions
-    accountants = ("exact-worst-case", "exact")
     former_accountants = (PAPER,)
     covers_persons = True
     closed_form = True
@@ -303,11 +300,7 @@ class WtdFlag(Mechanism):
         if (factor.rows, factor.rank) != (claim.rows, claim.rank):
             yield "the certificate's rows and rank are not those of the table"
         largest = engine.run_pass("leverages", source, LeverageScan(features, factor)).maximum
-        if claim.max_leverage is not None and not largest <= claim.max_leverage:
-            claimed = f"{claim.max_leverage:.6g}"
-            yield f"the largest leverage is {largest:.6g}, the certificate says {claimed}"
-        if not inflation_for(factor.error_bound) <= claim.inflation:
-            yield "the certificate's inflation is too small for these features"
+        yield from claim.differences(largest, factor.error_bound)
         if person_rows > claim.protected:
             yield f"a person has {person_rows} rows, the certificate says {claim.protected} at most"
 
@@ -317,9 +310,6 @@ class WtdFlag(Mechanism):
         compact = document["form"] == "compact"
         return WtdFlagClaim(**floors.floor_claim_fields(document), compact=compact)
 
-    def label_model(self, release: Release) -> SketchedLabels:
-        return floors.sketched_labels(release)
-
     def describe(self, document: Document) -> Facts:
         return describe_floor(document) + describe_person(document)
 
@@ -328,9 +318,6 @@ class WtdFlag(Mechanism):
     def check(self, release: Release) -> Iterator[str]:
         claim = self.claim_from_json(release.certificate)
         yield from floors.check_floor_release(release, claim)
-
-    def not_checked(self, release: Release) -> Iterator[str]:
-        yield from floors.floor_not_checked(release)
 
     def check_features(self, release: Release, source: Source, engine: Engine) -> Iterator[str]:
         """Compare rows, columns, leverage, persons and the law of Z with the table's."""
