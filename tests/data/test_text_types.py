@@ -173,6 +173,19 @@ def test_as_many_texts_are_read_as_were_counted(texts: list[str]) -> None:
     assert parser.parse(array).null_count == missing
 
 
+_NUMBER_LIKE = st.text(alphabet="0123456789.,' -+()%$€kgmü²*a", min_size=1, max_size=12)
+
+
+@settings(max_examples=300)
+@given(st.lists(_NUMBER_LIKE, min_size=1, max_size=40), st.sampled_from(".,"))
+def test_no_text_that_resembles_a_number_stops_the_reading(texts: list[str], decimal: str) -> None:
+    array = pa.array([*texts, "4. min.", "4.5 k.", "4..", "$4."], pa.string())
+    values, units = parse_numbers(array, decimal)
+    assert len(values) == len(units) == len(array)
+    if decimal == ".":
+        assert values.to_pylist()[-4:-2] == [4.0, 4.5]
+
+
 def test_many_units_are_none() -> None:
     counts = TextCounts()
     units = [f"{a}{b}{c}" for a in "abcdefghijk" for b in "abcdefghijk" for c in "abcdefghijk"]

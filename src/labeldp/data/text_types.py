@@ -282,7 +282,8 @@ def parse_numbers(texts: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
     if not others.true_count:
         return values, units
     bare = pc.replace_substring_regex(texts.filter(others), rf"\s?(?:{_MARK})(-?\)?)$", r"\1")
-    digits = pc.replace_substring_regex(bare, r"[^\d.]+", "")
+    digits = pc.replace_substring_regex(bare, r"(\d\.?)\D*$", r"\1")  # a unit may have points
+    digits = pc.replace_substring_regex(digits, r"[^\d.]+", "")
     numbers = numpy_numbers(digits.cast(pa.float64()))
     negative = numpy_numbers(pc.match_substring_regex(bare, r"^\D*[(\-−]|-$"))
     signed = arrow_numbers(np.where(negative, -numbers, numbers))
