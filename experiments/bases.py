@@ -1,4 +1,4 @@
-"""docs/which-model.md: what each basis is worth, and which of them `auto` takes.
+"""docs/which-model.md: what each basis is worth.
 
     python -m experiments.bases --data DIR [--tables usual schedule synthetic] [--epsilon 1]
 
@@ -22,7 +22,7 @@ from experiments.tables import SCHEDULE, USUAL_HOUSING, Table
 from labeldp import LinearRegressor
 from labeldp.sampling.streams import Randomness
 
-BASES = ("linear", "splines:10", "splines:10+fourier:50", "splines:10+fourier:200", "auto")
+BASES = ("linear", "splines:10", "splines:10+fourier:50", "splines:10+fourier:200")
 
 
 def curves_and_products(_folder: Path) -> pa.Table:
@@ -42,7 +42,7 @@ TABLES = (USUAL_HOUSING, SCHEDULE, SYNTHETIC)
 
 
 def measured(table: Table, folder: Path, epsilon: float) -> Iterator[tuple[str, int, float]]:
-    """Every basis, its columns and R²; of `auto` which one it took."""
+    """Every basis, its columns and R²."""
     rows = Rows.of(table, folder)
     study = Study(table.source_of(rows.train))
     for basis in BASES:
@@ -52,9 +52,7 @@ def measured(table: Table, folder: Path, epsilon: float) -> Iterator[tuple[str, 
             keys = Randomness.experiment(seed)
             release = made.release(study.source, engine=study.engine, randomness=keys)
             scores.append(rows.r2(LinearRegressor().fit(release).predict))
-        taken = [each["basis"] for each in made.bases or () if each["allowed"]]
-        name = f"{basis}: {taken[-1]}" if taken else basis
-        yield name, len(made.features.names), float(np.mean(scores))
+        yield basis, len(made.features.names), float(np.mean(scores))
 
 
 def main() -> None:

@@ -65,7 +65,6 @@ WAYS = (
     Way("linear, shaped-flag", {**_SHAPED, "basis": "linear"}, linear),
     Way("splines, shaped-flag", {**_SHAPED, "basis": "splines"}, linear),
     Way("splines+fourier:200, shaped-flag", {**_SHAPED, "basis": "splines+fourier:200"}, linear),
-    Way("`--basis auto`, shaped-flag", {**_SHAPED, "basis": "auto"}, linear),
     Way("network, noisy-rows", _ROWS, network),
     Way("trees, noisy-rows", _ROWS, trees),
 )

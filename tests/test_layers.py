@@ -18,10 +18,11 @@ ROOT = Path(labeldp.__file__).parent
 PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "pictures", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "releases",
-    "mechanisms", "choose", "planning", "profile", "verification", "signing", "reporting",
+    "mechanisms", "releases.files", "planning", "profile", "verification", "signing", "reporting",
     "ledger", "learners", "cli", "__main__",
 )  # fmt: skip
-"""In the order of imports: a package imports itself and those before it."""
+"""In the order of imports: a package imports itself and those before it. `releases.files`, which looks
+up the mechanism of a release, is above mechanisms, and the other modules of `releases` below."""
 
 HEAVY = {
     "torch", "pyspark", "pandas", "polars", "duckdb", "matplotlib", "dp_accounting",
@@ -34,10 +35,6 @@ HEAVY_EXCEPTIONS = {
     "spark.engine": {"pyspark"},
 }
 """Modules that are themselves imported only where such a package is needed."""
-
-ABOVE_MECHANISMS = ("releases.files",)
-"""The module of `releases` that looks up the mechanism of a release; it ranks with `choose`. The
-other modules of `releases` are below mechanisms."""
 
 DATA = {"data", "passes", "features", "exact", "spark"}
 FORBIDDEN = {
@@ -70,19 +67,21 @@ def imported(tree: ast.AST, *, functions: bool = True) -> Iterator[str]:
             yield from imported(node, functions=functions)
 
 
+def package_of(name: str) -> str:
+    return name if name in PACKAGES else name.partition(".")[0]
+
+
 def test_the_list_of_packages_is_complete() -> None:
-    assert sorted({name.partition(".")[0] for name, _ in modules()}) == sorted(PACKAGES)
+    assert sorted({package_of(name) for name, _ in modules()}) == sorted(PACKAGES)
 
 
 @pytest.mark.parametrize(("name", "path"), list(modules()), ids=lambda value: str(value)[:40])
 def test_imports_go_downwards(name: str, path: Path) -> None:
-    package = "choose" if name in ABOVE_MECHANISMS else name.partition(".")[0]
+    package = package_of(name)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for module in imported(tree):
         if module.startswith("labeldp."):
-            other = module.split(".")[1]
-            if module.removeprefix("labeldp.") in ABOVE_MECHANISMS:
-                other = "choose"
+            other = package_of(module.removeprefix("labeldp."))
             assert PACKAGES.index(other) <= PACKAGES.index(package), f"{name} imports {module}"
             assert other == package or other not in FORBIDDEN.get(package, ())
     heavy = {module.partition(".")[0] for module in imported(tree, functions=False)} & HEAVY

@@ -17,7 +17,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeldp.choose import choose_basis, plan_mechanism, utility_refusal
 from labeldp.data.source import TABLE_OPTIONS, Source, applicable, as_source
 from labeldp.display import ROWS_LEFT_OUT, ReprMixin, format_budget, left_out_words, number
 from labeldp.errors import (
@@ -35,7 +34,8 @@ from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import Formula
 from labeldp.io_util import check_target, new_path, read_json
-from labeldp.mechanisms.base import ENOUGH_KEPT, MechanismPlan
+from labeldp.mechanisms.base import ENOUGH_KEPT, Mechanism, MechanismPlan
+from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.options import (
     AUTO,
@@ -46,8 +46,9 @@ from labeldp.mechanisms.options import (
     MechanismName,
     make_options,
     names,
+    set_options,
 )
-from labeldp.mechanisms.registry import mechanism_named, mechanisms, read_claim
+from labeldp.mechanisms.registry import make_request, mechanism_named, mechanisms, read_claim
 from labeldp.passes.engine import Engine
 from labeldp.releases.certificate import read_about, seal
 from labeldp.releases.files import Release
@@ -58,6 +59,9 @@ if TYPE_CHECKING:  # the ledger stands above plans
     from labeldp.ledger.ledger import Ledger
 
 PLAN_FORMAT = "labeldp-plan/2"
+
+Choices = dict[str, Any]
+"""Keywords of `plan`: budget, accountant, encoding and options of the mechanism."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -368,6 +372,115 @@ def mark_plan_released(plan_file: Path | None, out: Path | None, *, again: bool)
         raise
 
 
+# ---- one mechanism, or the best
+
+
+def plan_mechanism(name: str, choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
+    """Plan with the mechanism of this name, or with "auto" the one that adds least error."""
+    if name == AUTO:
+        return choose_mechanism(choices, source, engine)
+    mechanism = mechanism_named(name)
+    request = make_request(mechanism, **choices)
+    mechanism.check_source(source)
+    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
+    return mechanism.plan(request, design, source, engine)
+
+
+def choose_mechanism(choices: Choices, source: Source, engine: Engine) -> MechanismPlan:
+    """Return the plan that adds least to a prediction, with a note on what it was chosen from.
+
+    An option that only some mechanisms have narrows the choice to those. Mechanisms without a
+    closed form are considered only if no other has all options.
+    """
+    known = mechanisms()
+    fitting = [mechanism for mechanism in known if has_options(mechanism, choices)]
+    if not fitting:
+        for mechanism in known:
+            make_request(mechanism, **choices)  # raises, and says which option is wrong
+    considered = [mechanism for mechanism in fitting if mechanism.closed_form] or fitting
+    design = summarize_design(source, engine=engine, encoding=make_options(Encoding, choices))
+    best: MechanismPlan | None = None
+    errors: list[str] = []
+    problems: list[LabelDPError] = []
+    # wtd-flag knows a lower bound of its error and stands behind others, so that it need not be
+    # planned where they are better.
+    for mechanism in considered:
+        try:
+            request = make_request(mechanism, **choices)
+            mechanism.check_source(source)
+            least = mechanism.least_added_mse(request, design)
+            if best is not None and least >= best.forecast.selection_score:
+                errors.append(f"{mechanism.name} ≥ {number(math.sqrt(least))}")
+                continue
+            plan = mechanism.plan(request, design, source, engine)
+        except LabelDPError as problem:
+            problems.append(problem)
+            continue
+        score = plan.forecast.selection_score
+        errors.append(f"{mechanism.name} {number(math.sqrt(score))}")
+        if best is None or score < best.forecast.selection_score:
+            best = plan
+    if best is None:
+        raise problems[0]
+    notes = []
+    if len(errors) > 1:
+        notes.append(
+            f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
+            f"prediction: {', '.join(errors)}"
+        )
+    if any(each.closed_form and each not in considered for each in known):
+        only = ", ".join(each.name for each in considered)
+        notes.append(f"auto looked at {only} only: others lack some of the options given")
+    return replace(best, notes=(*notes, *best.notes))
+
+
+def has_options(mechanism: Mechanism, choices: Choices) -> bool:
+    """Return whether a mechanism has the accountant, the δ and all options that were given."""
+    own = (*names(mechanism.Options), *names(Encoding), "epsilon", "delta", "accountant")
+    return (
+        choices.get("accountant", "exact") in mechanism.accountants
+        and (mechanism.allows_pure or choices.get("delta") != 0)
+        and set(set_options(choices)) <= set(own)
+    )
+
+
+# ---- a remedy for a plan that is of no use
+
+_BUDGETS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
+"""ε that are tried; beyond, a guarantee is weak (`release.budget`)."""
+
+
+def utility_refusal(plan: MechanismPlan, choices: Choices, source: Source, engine: Engine) -> str:
+    """Return one line: what is wrong, what would mend it, how to go on without.
+
+    A larger ε is planned, so its forecast is no guess; features are public, so that costs time
+    only. It is the least of those tried that keeps enough of what features explain, or the largest.
+    """
+    design = plan.design
+    assert design is not None  # refusals come before a `Plan` is made of it
+    remedy = None
+    for epsilon in _BUDGETS:
+        if epsilon <= choices["epsilon"]:
+            continue
+        try:
+            request = make_request(plan.mechanism, **choices | {"epsilon": epsilon})
+            changed = plan.mechanism.plan(request, design, source, engine)
+        except LabelDPError:
+            continue
+        if changed.is_useful:
+            added = number(math.sqrt(changed.forecast.added_mse), 3)
+            kept = changed.explained_share_kept
+            remedy = f"remedies: `epsilon={epsilon:g}` (adds {added}, keeps {kept:.0%})"
+            if kept >= ENOUGH_KEPT:
+                break
+    remedy = remedy or f"no ε up to {_BUDGETS[-1]:g} mends that"
+    column = design.leverage.column  # a row has its largest leverage by this one
+    return (
+        f"{plan.utility_message}; {remedy}; fewer columns (`drop`), of which {column!r} may cost "
+        "most; or give `force=True` to go on regardless"
+    )
+
+
 # ---- plan()
 
 
@@ -441,7 +554,7 @@ def plan(
     log
         columns that enter as sign(x)·log(1 + |x|).
     basis
-        curves of numbers: "linear", "splines", "splines:KNOTS", "splines+fourier:N" or "auto".
+        curves of numbers: "linear", "splines", "splines:KNOTS" or "splines+fourier:N".
     interactions
         pairs of columns ("a:b", or "all") whose products join the design.
     formula
@@ -512,14 +625,7 @@ def plan(
         label = Formula(formula).label
     source = as_source(source, label=label, label_range=label_range, **table)
     engine = engine or engine_for(source)
-
-    def plan_basis(basis: str) -> MechanismPlan:
-        return plan_mechanism(mechanism, choices | {"basis": basis}, source, engine)
-
-    if basis == AUTO:
-        choices["basis"], draft = choose_basis(plan_basis)
-    else:
-        draft = plan_basis(basis)
+    draft = plan_mechanism(mechanism, choices, source, engine)
     if not draft.is_useful and not force:
         raise PlanError(utility_refusal(draft, choices, source, engine))
     # People read the first few notes, so the later a stage is, the earlier its notes stand.

@@ -153,7 +153,7 @@ def test_a_formula_in_a_plan_and_a_release(tmp_path: Path) -> None:
 
 def test_what_does_not_go_with_a_formula(tmp_path: Path) -> None:
     rows = labelled(200)
-    for choice in ({"basis": "auto"}, {"basis": "splines"}, {"log": ["age"]},
+    for choice in ({"basis": "splines:3"}, {"basis": "splines"}, {"log": ["age"]},
                    {"interactions": ["all"]}, {"intercept": False}):  # fmt: skip
         with pytest.raises(InputError, match="settled by `formula`"):
             plan(rows, 1.0, label_range=(0, 10), formula="y ~ age", **choice)

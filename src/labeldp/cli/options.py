@@ -212,9 +212,7 @@ table_options = together(
 
 design_options = together(
     option("--formula", metavar="'Y ~ A + B'", help="The design: 'price ~ spline(age) + sex*edu'."),
-    option(
-        "--basis", metavar="NAME", help="linear, splines, splines:KNOTS, splines+fourier:N or auto."
-    ),
+    option("--basis", metavar="NAME", help="linear, splines, splines:KNOTS or splines+fourier:N."),
     column_list("--interactions", metavar="A:B,C:D", help="Pairs of columns to multiply, or all."),
     column_list("--log", help="Columns that enter as sign(x)·log(1 + |x|)."),
     option(

@@ -207,7 +207,7 @@ def normals_and_phases(seed: str, count: int, each: int) -> Iterator[tuple[list[
 Pair = tuple[str, str]
 Counts = NDArray[np.int64]
 
-LINEAR, AUTO, ALL = "linear", "auto", "all"
+LINEAR, ALL = "linear", "all"
 _ALL_PAIRS: Pair = (ALL, "")
 SPLINES, FOURIER = "splines", "fourier"
 DEFAULT_COUNTS = {SPLINES: 10, FOURIER: 100}
@@ -348,8 +348,6 @@ class BasisSpec:
     @classmethod
     def of(cls, basis: str, interactions: Iterable[str]) -> BasisSpec:
         """Read what people write: "splines+fourier:100", and "age:sex" or "all"."""
-        if basis == AUTO:
-            raise InputError("`basis` auto is chosen by `plan`; name one here")
         counts = dict[str, int]()
         for text in basis.split("+"):
             name, _, count = text.strip().partition(":")
@@ -357,8 +355,8 @@ class BasisSpec:
                 continue
             if name not in DEFAULT_COUNTS or name in counts or not (count or "1").isdigit():
                 raise InputError(
-                    f"`basis` is {basis!r}; write linear, splines, splines:KNOTS, "
-                    f"splines+fourier:N or auto"
+                    f"`basis` is {basis!r}; write linear, splines, splines:KNOTS or "
+                    f"splines+fourier:N"
                 )
             counts[name] = checked_count("basis", name, int(count or DEFAULT_COUNTS[name]))
         pairs = list[Pair]()
