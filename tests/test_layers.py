@@ -21,8 +21,8 @@ PACKAGES = (
     "mechanisms", "releases.files", "planning", "profile", "verification", "signing", "reporting",
     "ledger", "learners", "cli", "__main__",
 )  # fmt: skip
-"""In the order of imports: a package imports itself and those before it. `releases.files`, which looks
-up the mechanism of a release, is above mechanisms, and the other modules of `releases` below."""
+"""In the order of imports: a package imports itself and those before it. `releases.files`, which
+looks up the mechanism of a release, is above mechanisms, the rest of `releases` below."""
 
 HEAVY = {
     "torch", "pyspark", "pandas", "polars", "duckdb", "matplotlib", "dp_accounting",

@@ -115,9 +115,10 @@ def test_idle_threads_of_blas_sleep_unless_the_user_says_otherwise(
     if said is not None:
         monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", said)
     program = (
-        "import os, sys\nfrom labeldp.cli.options import prepare\n"
+        "import os, sys, click\nfrom labeldp.cli.options import Command\n"
         "assert 'numpy' not in sys.modules, 'it would come too late'\n"
-        "prepare()\nprint(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
+        "command = Command('x', callback=lambda: None)\n"
+        "command.main([], standalone_mode=False)\nprint(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout.strip(), done.returncode) == (holds, 0), done.stderr

@@ -497,3 +497,14 @@ def test_a_column_to_keep_that_is_none(tmp_path: Path) -> None:
     answer = labeldp("predict", model, data, "--out", tmp_path / "p.csv", "--keep", "yy")
     assert answer.code == 2
     assert "--keep: there is no column 'yy'; did you mean 'y'?" in answer.err
+
+
+def test_a_lack_of_memory_is_called_so(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    data = write("t.csv")
+    monkeypatch.setattr("labeldp.data.source.scan", fail)
+    found = labeldp("plan", data, *LABEL)
+    assert found.code == 2
+    assert found.error.startswith("out of memory; ")

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from labeldp import Ledger, LedgerError, Plan, Release, scan
-from labeldp.ledger.history import Account
+from labeldp.ledger.ledger import Account
 from labeldp.releases.pending import CERTIFICATE
 from tests.tables import RANGE
 

@@ -23,7 +23,7 @@ from pyarrow import csv
 import labeldp
 from labeldp import Ledger, LedgerError, scan
 from labeldp.accounting.compose import gaussian_mu
-from labeldp.ledger import fingerprint, history
+from labeldp.ledger import fingerprint, ledger as ledgers
 from labeldp.ledger.compose import Joint, compose_claims
 from tests.console import labeldp as command
 from tests.plans import plan
@@ -307,7 +307,7 @@ def test_a_table_in_a_ledger_of_an_earlier_version_has_one_cap(
         counts.append(len(claims))
         return compose_claims(claims[:1], [1])
 
-    monkeypatch.setattr(history, "compose_claims", first_alone)
+    monkeypatch.setattr(ledgers, "compose_claims", first_alone)
     with pytest.raises(LedgerError, match=r"counted together: entry 3 .*entry 5 "):
         release(ledger, "visits", data.slice(5), **VISITS)
     before = sum(entry.kind == "debit" for entry in ledger.entries())
@@ -321,9 +321,9 @@ def test_a_table_of_an_earlier_version_may_have_been_released_whole_or_not(
     """Then as now of 100 rows, of which 90 have a label."""
     document = {"columns": {"age": "of names and values"}, "claim": {"rows": rows}, "label": "y"}
     source: Any = SimpleNamespace(names={"age", "town"}, rows=100)
-    assert (history._match(document, source, "y", 90) is not None) is known
+    assert (ledgers._match(document, source, "y", 90) is not None) is known
     other: Any = SimpleNamespace(names={"height"}, rows=100)
-    assert history._match(document, other, "y", 90) is None
+    assert ledgers._match(document, other, "y", 90) is None
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same ids", "other ids"])

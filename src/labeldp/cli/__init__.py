@@ -35,7 +35,6 @@ SECTIONS = {
 }
 """Our commands as the help shows them; a last section has the commands of other packages."""
 ENTRY_POINTS = "labeldp.commands"
-OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), free some, or read with fewer `threads`"
 
 
 class Group(click.Group):
@@ -125,10 +124,8 @@ def _run(words: list[str]) -> int:
         return 128 + int(interrupt.args[0])
     except click.ClickException as problem:
         text = _with_remedy(problem)
-    except Exception as problem:
-        if not is_out_of_memory(problem):
-            raise
-        text = OUT_OF_MEMORY
+    except MemoryError:
+        text = "out of memory; allow more, free some, or read with fewer `threads`"
     say(f"labeldp: {' '.join(in_flags(text).split())}", error=True)
     return 2
 
@@ -144,16 +141,6 @@ def _with_remedy(problem: click.ClickException) -> str:
         text += "; lists have commas and no spaces (A,B), names with spaces stand in quotes"
     ctx = getattr(problem, "ctx", None)
     return f"{text}; see {ctx.command_path if ctx else 'labeldp'} --help"
-
-
-def is_out_of_memory(problem: BaseException) -> bool:
-    """Tell whether an error comes from a lack of memory; libraries say so in many ways."""
-    text = str(problem)
-    if isinstance(problem, ImportError):
-        return "failed to map" in text or "cannot allocate" in text.lower()
-    if isinstance(problem, RuntimeError):
-        return "can't start new thread" in text
-    return isinstance(problem, MemoryError)
 
 
 @contextmanager

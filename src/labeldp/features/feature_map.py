@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
+from labeldp.arrow_util import arrow_numbers
 from labeldp.data.columns import NULL_WORDS, column_floats
 from labeldp.data.source import Source, open_table
 from labeldp.data.text_types import TextOptions
@@ -368,12 +367,6 @@ def raw_columns(features: FeatureMap, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns.append(arrow_numbers(values))
     for categorical in features.categorical:
         dictionary, places = codes_of(batch.column(categorical.name))
-        columns.append(_texts([*names_of(dictionary), None], places))
+        names = pa.array([*names_of(dictionary), None], pa.string())
+        columns.append(names.take(arrow_numbers(places)))
     return pa.RecordBatch.from_arrays(columns, schema=raw_schema(features))
-
-
-def _texts(names: list[str | None], places: NDArray[Any]) -> pa.Array:
-    """Return names at these places as text; None is null."""
-    absent = arrow_numbers(np.array([name is None for name in names], np.uint8)).cast(pa.bool_())
-    words = arrow_words([name or "" for name in names], pa.string())
-    return pc.if_else(absent, no_value(pa.string()), words).take(arrow_numbers(places))

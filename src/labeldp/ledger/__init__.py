@@ -3,6 +3,5 @@
 compose      several releases together: one privacy profile, for a row or for a person (theory §13)
 fingerprint  which table it is: keyed digests of its public columns and person ids
 chain        the append-only file of a ledger
-history      which releases count together, and what they cost
-ledger       debits before labels are read, and how their runs ended
+ledger       debits before labels are read; which count together, and how their runs ended
 """

@@ -11,7 +11,7 @@ Parts of a table may be read in any order and on any machine: a cell is a word o
 mixed under the key and added up modulo 2^64, twice.
 
 Ledgers of the first version hold other digests. Their tables are known by names of columns and the
-number of rows (see `history`), and their persons by `person_digest_v1`.
+number of rows (see `ledger`), and their persons by `person_digest_v1`.
 """
 
 from __future__ import annotations

@@ -276,8 +276,8 @@ class MechanismPlan:
         """Return what a run draws, with all that its certificate will say beside the claim.
 
         `grid` is the exponent of the public grid of the published labels, `outcome` what was
-        published about a residual floor, and `more_fields` are the certificate's last fields.
-        All other fields are public and fixed before labels are read.
+        published about a residual floor, and `more_fields` stand in the certificate as well. All
+        other fields are public and fixed before labels are read.
         """
         labels: Document = {
             "column": source.label,
@@ -315,8 +315,8 @@ class MechanismPlan:
                     "features": json_digest(self.features.to_json()),
                     "feature_sums": self.feature_sums,
                 },
+                **(more_fields or {}),
             },
-            more_fields or {},
             files or {},
         )
 

@@ -364,10 +364,7 @@ def claimed_fields(
 
 
 def certify(
-    claim: Claim,
-    outcome: FloorOutcome | None,
-    run_fields: Mapping[str, Any],
-    last_fields: Mapping[str, Any],
+    claim: Claim, outcome: FloorOutcome | None, run_fields: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the sealed certificate of a run; refuse a claim that does not hold.
 
@@ -388,7 +385,7 @@ def certify(
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
-    return seal({**claimed, **run_fields, "software": software, **last_fields})
+    return seal({**claimed, **run_fields, "software": software})
 
 
 def randomness_fields(private: bool) -> dict[str, Any]:

@@ -54,15 +54,13 @@ class PendingRelease:
     """What the run published about a residual floor."""
     run_fields: Mapping[str, Any]
     """Fields of the certificate about the run, with the digests that are known already."""
-    last_fields: Mapping[str, Any] = field(default_factory=dict)
-    """Fields that stand at its end."""
     files: Mapping[str, pa.Table] = field(default_factory=dict)
     """Public tables beside the aggregates."""
 
     def certificate(self, digests: Mapping[str, str]) -> dict[str, Any]:
         """Return the certificate, given the digests of all tables: the numbers are written."""
         run_fields = {**self.run_fields, "digests": {**self.run_fields["digests"], **digests}}
-        return certify(self.claim, self.outcome, run_fields, self.last_fields)
+        return certify(self.claim, self.outcome, run_fields)
 
     def collect(self) -> tuple[pa.Table, dict[str, Any]]:
         """Draw into memory; return the aggregates and the certificate."""
