@@ -90,7 +90,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "a Series": (lambda _: scan(pd.Series([1.0])), "table with named columns"),
     "nothing": (lambda _: scan(None), "NoneType cannot be read as a table; pass a path"),
     "columns of two lengths": (lambda _: scan({"a": [1], "b": [1, 2]}), "lists of one length"),
-    "no rows": (lambda _: scan(TABLE.slice(0, 0)), "have no rows"),
+    "no rows": (lambda _: planned(TABLE.slice(0, 0)), "have no rows"),
     "one row": (lambda _: planned(TABLE.slice(0, 1)), "constant|cannot protect"),
     "all labels blank": (
         lambda _: planned(replaced(label=pa.nulls(300, pa.float64()))).release(
@@ -143,7 +143,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "predict, columns missing": (
         lambda _: fitted().predict(ROWS.drop_columns(["town"])),
-        "lack the feature columns 'town'; add them",
+        "there is no column 'town'",
     ),
     "predict of an array": (
         lambda _: fitted().predict(np.zeros((2, 4))),

@@ -3,7 +3,6 @@
     LabelDPError
     ├── InputError          the request is wrong; the command line exits with 2
     │   ├── DataError       a file, a column or a row is not as described
-    │   │   └── UnknownColumnError
     │   ├── PlanError       the budget and the data allow no such release
     │   ├── ReleaseError    a release directory is missing, incomplete or in the way
     │   └── LedgerError     the ledger is lost, altered, or has no budget left
@@ -43,14 +42,6 @@ class InputError(LabelDPError, ValueError):
 
 class DataError(InputError):
     """A file, a column or a row is not as described."""
-
-
-class UnknownColumnError(DataError):
-    """A name that was given in an option is no column of the table."""
-
-    def __init__(self, option: str, column: str, reason: str) -> None:
-        super().__init__(f"{option}: {reason}")
-        self.column, self.reason = column, reason
 
 
 class PlanError(InputError):

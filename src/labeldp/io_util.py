@@ -140,8 +140,8 @@ def read_bytes(path: Path, most: float = _SMALL_FILE) -> bytes:
 def schema_errors(schema: dict[str, Any], document: Any) -> Iterator[ValidationError]:
     """Yield where a document breaks a JSON schema.
 
-    Two rules are stricter than JSON Schema: 60.0 is not an integer, and a pattern must match the
-    whole text. That numbers are finite doubles `parse_json` has checked.
+    Three rules are stricter than JSON Schema: a number is a finite double, 60.0 is not an integer,
+    and a pattern must match the whole text.
     """
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
@@ -154,7 +154,13 @@ def schema_errors(schema: dict[str, Any], document: Any) -> Iterator[ValidationE
     def is_integer(_: Any, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
 
-    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer)
+    def is_number(_: Any, value: Any) -> bool:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and abs(value) <= sys.float_info.max
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"integer": is_integer, "number": is_number}
+    )
     strict = extend(Draft202012Validator, {"pattern": whole_match}, type_checker=types)
     yield from strict(schema).iter_errors(document)
 

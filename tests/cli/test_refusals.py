@@ -496,7 +496,7 @@ def test_a_column_to_keep_that_is_none(tmp_path: Path) -> None:
     labeldp("fit", made, "--out", model)
     answer = labeldp("predict", model, data, "--out", tmp_path / "p.csv", "--keep", "yy")
     assert answer.code == 2
-    assert "--keep: there is no column 'yy'; did you mean 'y'?" in answer.err
+    assert "there is no column 'yy'; did you mean 'y'?" in answer.err
 
 
 def test_a_lack_of_memory_is_called_so(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,7 @@ def test_no_rows(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n")
     (tmp_path / "empty.csv").write_text("")
     for data in (tmp_path / "t.parquet", tmp_path / "t.csv", TABLE.slice(0, 0)):
-        refused("no rows", lambda data=data: scan(data))
+        refused("no rows", lambda data=data: fit_features(scan(data)))
     refused("empty", lambda: scan(tmp_path / "empty.csv"))
     arrow_file(TABLE.slice(0, 0), tmp_path / "t.arrow")
     refused("no rows", lambda: fit_features(scan(tmp_path / "t.arrow")))
@@ -253,7 +253,7 @@ class OneShot:
 def test_objects_that_are_no_tables_or_read_once() -> None:
     reader = TABLE.to_reader()
     assert scan(reader).total_rows == TABLE.num_rows
-    refused("have no rows", lambda: scan(reader))
+    refused("have no rows", lambda: fit_features(scan(reader)))
     once = scan(OneShot())
     for _ in range(2):
         assert sum(batch.num_rows for batch in once.feature_batches()) == TABLE.num_rows

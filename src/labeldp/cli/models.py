@@ -21,7 +21,7 @@ from labeldp.cli.options import (
     together,
 )
 from labeldp.cli.output import draw_pictures, emit_json, note, progress
-from labeldp.errors import InputError, UnknownColumnError
+from labeldp.errors import InputError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import make_options
 from labeldp.pictures import need_matplotlib
@@ -225,12 +225,7 @@ def predict(
     for name in ("features", "categorical"):
         reading[name] = (*reading[name], *beside)
     reading |= {name: each for name, each in text.items() if each is not None}
-    try:
-        source = scan(data, **reading)
-    except UnknownColumnError as problem:
-        if problem.column in beside:
-            raise UnknownColumnError("--keep", problem.column, problem.reason) from None
-        raise
+    source = scan(data, **reading)
     # dictionaries become plain values, because a CSV file has none
     types = [(name, value_type(source.reader.schema.field(name).type)) for name in kept]
     schema = pa.schema([*types, ("prediction", pa.float64())])

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
-from labeldp.errors import DataError, InputError, UnknownColumnError
+from labeldp.errors import DataError, InputError
 
 ColumnKind = Literal["numeric", "categorical", "integer"]
 """`integer` is undecided: the feature fit counts the distinct values and decides."""
@@ -219,7 +219,7 @@ def quoted_names(names: Iterable[str]) -> str:
     )
 
 
-def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownColumnError:
+def unknown_column(name: str, option: str, columns: Sequence[str]) -> DataError:
     """Return the refusal of a name, with the columns that may be meant."""
     printable = _printable(columns)
     close = [each for each in printable if each.strip().casefold() == name.strip().casefold()]
@@ -230,7 +230,7 @@ def unknown_column(name: str, option: str, columns: Sequence[str]) -> UnknownCol
         hint = f"did you mean {' or '.join(repr(short_name(each)) for each in close)}?"
     else:
         hint = f"the columns are {quoted_names(columns)}"
-    return UnknownColumnError(option, name, f"there is no column {short_name(name)!r}; {hint}")
+    return DataError(f"{option}: there is no column {short_name(name)!r}; {hint}")
 
 
 def check_unique_names(names: Sequence[str], where: object) -> None:

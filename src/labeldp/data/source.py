@@ -344,8 +344,6 @@ def scan(
     if person is not None:
         check_person_type(schema.field(person))
     reader = reader.prepared(names, numeric, categorical)
-    if reader.rows == 0:
-        raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
     formatted = {name for name, parser in reader.parsers.items() if parser.formatted}
     columns = [
         column_of(

@@ -223,7 +223,7 @@ class ColumnStatistics:
 
     def result(self, *_: object) -> ColumnStatistics:
         if self.rows == 0:
-            raise DataError("the table has no rows; nothing can be learnt from it")
+            raise DataError("the data have no rows; nothing can be learnt from them")
         return self
 
     @property

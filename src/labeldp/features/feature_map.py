@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import arrow_numbers
 from labeldp.data.columns import NULL_WORDS, column_floats
-from labeldp.data.source import Source, open_table
-from labeldp.data.text_types import TextOptions
+from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis, Term, basis_from_json, basis_to_json
 from labeldp.features.categories import CategoricalColumn, codes_of, names_of
@@ -31,7 +30,6 @@ from labeldp.io_util import read_json, schema_errors
 
 INTERCEPT = "intercept"
 LONGEST_NOTE = 1000
-_BATCH = 65_536
 _FORMAT = "labeldp-features/1"
 
 
@@ -239,17 +237,8 @@ class FeatureMap:
 
     def batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
         """Return the raw columns of a source, a path, a batch or a frame, some rows at a time."""
-        if isinstance(rows, Source):
-            return rows.feature_batches(self.columns)
-        names = self.reading
-        options = TextOptions(column_formats=self.column_formats, na=names["na"])
-        reader = open_table(rows, options, named=self.columns)
-        missing = [name for name in self.columns if name not in reader.stored_schema.names]
-        if missing:
-            shown = ", ".join(map(repr, missing[:5]))
-            raise DataError(f"the rows lack the feature columns {shown}; add them")
-        ready = reader.prepared(self.columns, names["numeric"], names["categorical"])
-        return ready.batches(self.columns, _BATCH)
+        source = rows if isinstance(rows, Source) else scan(rows, **self.reading)
+        return source.feature_batches(self.columns)
 
     def design(self, rows: Any, unseen: UnseenValues | None = None) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""

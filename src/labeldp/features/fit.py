@@ -63,10 +63,10 @@ class _NumberOptions:
     """Of a column's numbers, clipped at either end."""
     log: Sequence[str]
 
-    def tails(self, numbers: Mapping[str, int]) -> dict[str, Tails]:
-        """Return accumulators of the tails that must be known of columns with so many numbers."""
-        beyond = {name: numbers_beyond(self.share, count) for name, count in numbers.items()}
-        return {name: Tails(name, count + 1) for name, count in beyond.items() if count}
+    def tails(self, names: Sequence[str], rows: int) -> dict[str, Tails]:
+        """Return accumulators of the tails that must be known of columns of so many rows."""
+        beyond = numbers_beyond(self.share, rows)
+        return {name: Tails(name, beyond + 1) for name in names if beyond}
 
 
 def numbers_beyond(share: float | None, numbers: int) -> int:
@@ -115,12 +115,9 @@ def fit_features(
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]
     check_breadth(len(columns))
-    rows, notes = source.total_rows, list[str]()
+    rows, notes = source.reader.count_rows(), list[str]()
     statistics = type_statistics(columns)
-    # How deep tails must be known depends on the number of rows, which a CSV file does not tell.
-    if rows is not None:
-        numbers = {column.name: rows for column in columns if column.kind != "categorical"}
-        statistics.tails = options.tails(numbers)
+    statistics.tails = options.tails([c.name for c in columns if c.kind != "categorical"], rows)
     stats = run_pass("levels and ranges", source, statistics)
     if min_count is None:
         min_count = math.isqrt(stats.rows)
@@ -154,8 +151,7 @@ def fit_features(
                 categorical.append(category)
             else:
                 category_notes.append(f"{name}: one level, dropped")
-    tails = None if rows is None else stats.tails
-    numeric = _fit_numbers(source, extremes, tails, options, notes, run_pass)
+    numeric = _fit_numbers(source, extremes, stats.tails, options, notes, run_pass)
     if not numeric and not categorical:
         raise DataError("every feature column is constant or an id; name columns that vary")
     notes += category_notes
@@ -177,7 +173,7 @@ def fit_features(
 def _fit_numbers(
     source: Source,
     extremes: Mapping[str, Extremes],
-    tails: dict[str, Tails] | None,
+    tails: Mapping[str, Tails],
     options: _NumberOptions,
     notes: list[str],
     run_pass: RunPass,
@@ -195,10 +191,6 @@ def _fit_numbers(
             notes.append(f"{name}: constant, dropped")
     if not varying:
         return []
-    if tails is None:
-        tails = options.tails({name: each.numbers for name, each in varying.items()})
-        if tails:
-            tails = run_pass("tails", source, ColumnStatistics(tails=tails)).tails
     sums, clipped = dict[str, NumberSums](), list[tuple[float, str]]()
     for name, each in varying.items():
         low, high, moved = _winsorise(each, tails.get(name), options)
@@ -242,7 +234,7 @@ def _winsorise(
     name, low, high = extremes.name, extremes.low, extremes.high
     share = options.share
     beyond = numbers_beyond(share, extremes.numbers)
-    if beyond and tails is not None:
+    if beyond and tails is not None and beyond < tails.depth:
         least, most = tails.sorted()
         first, last = float(least[beyond]), float(most[beyond])
         # If both quantiles are one number, nearly all rows have it, and the others are what counts.

@@ -184,8 +184,7 @@ class Release(ReprMixin):
         DataFrame
             The feature columns, in the same form.
         """
-        source = rows if isinstance(rows, Source) else scan(rows, **self.features.reading)
-        return self._raw_frame(source.feature_batches(self.features.columns))
+        return self._raw_frame(self.features.batches(rows))
 
     def _raw_frame(self, batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
         """Return raw feature columns as a frame."""
