@@ -252,7 +252,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "levels of bytes": (
         lambda _: fitted().predict(ROWS.to_pandas().assign(town=b"\xff")),
-        "neither text nor a number; turn its column into text first",
+        "neither a number nor a category; drop it, or turn it into plain columns first",
     ),
     "ledger as a path": (
         lambda _: planned().release(TABLE, label="label", ledger="book", dataset="t"),

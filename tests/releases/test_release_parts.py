@@ -148,7 +148,7 @@ def test_the_best_guess_is_right_by_the_law_of_both_kinds_of_error(
 
 def test_what_does_not_hold_is_not_certified() -> None:
     spent = simple().delta_at(0.3)
-    certified = claims.certify(simple(0.3, spent), None, {"run": "x"}, {})
+    certified = claims.certify(simple(0.3, spent), None, {"run": "x"})
     assert certified["run"] == "x"
     assert certified["mu"] == MU
     assert certified["floor"] == {"kind": "none"}
@@ -157,7 +157,7 @@ def test_what_does_not_hold_is_not_certified() -> None:
     assert certified["seal"] == hashlib.sha256(text.encode()).hexdigest()
     assert claims.seal(certified) == certified
     with pytest.raises(PlanError) as refusal:
-        claims.certify(simple(0.3, 0.01), None, {}, {})
+        claims.certify(simple(0.3, 0.01), None, {})
     assert str(refusal.value) == (
         f"7 aggregates of this claim have δ = {spent:.3g} at ε = 0.3, more than the plan's 0.01; "
         "plan again"
@@ -166,7 +166,7 @@ def test_what_does_not_hold_is_not_certified() -> None:
 
 def test_the_outcome_of_a_floor_is_written_and_read() -> None:
     outcome = FloorOutcome(1.5, 1.25, 0.5)
-    certified = claims.certify(simple(), outcome, {}, {})
+    certified = claims.certify(simple(), outcome, {})
     assert certified["floor"] == {
         "kind": "none", "measured": 1.5, "lower_bound": 1.25, "added_variance": 0.5,
     }  # fmt: skip
