@@ -33,7 +33,7 @@ help:
 	@echo "make real-data  docs/real-data.md: forecasts and errors on real tables; needs LABELDP_REAL_DATA=DIR"
 	@echo "make docs       the documentation as a searchable site, in site/"
 	@echo "make dist       sdist and wheel, built and checked, in dist/"
-	@echo "make picture    the README's picture"
+	@echo "make picture    the README's picture and those of the mechanisms"
 	@echo "make models     the table of docs/which-model.md; needs the same (about 10 minutes)"
 	@echo "make peers      docs/peers.md and the README's table: beside what one could do instead; needs the same (about 20 minutes)"
 	@echo "make strangers  docs/strangers.md: R's example tables, as a new user would release them (about 15 minutes)"
@@ -97,6 +97,7 @@ real-data: $(VENV)/dev
 
 picture: $(VENV)/dev
 	@$(BIN)/python -m experiments.picture docs/plots/doctor_visits.svg
+	@$(BIN)/python -m experiments.diagrams docs/plots
 
 models: $(VENV)/torch
 	@$(BIN)/python -m experiments.models --write docs/which-model.md
