@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, strategies as st
 
-from labeldp.accounting.calibrate import _last, calibrate, epsilon_at
+from labeldp.accounting.calibrate import _last, calibrate, epsilon_at, largest_cost
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.privacy_profile import Bounds
+from labeldp.accounting.privacy_profile import Bounds, StatedProfile
+from labeldp.accounting.radial import RadialProfile
 
 PLACES = st.floats(-50.0, 700.0)
 
@@ -48,3 +49,18 @@ def test_the_smallest_budgets_have_a_limit_too():
     """The search begins at a μ that is far too large for them."""
     mu = calibrate(GaussianProfile(1.0), "mu", 1e-12, 1e-100)
     assert 0.0 < GaussianProfile(mu).delta(1e-12).upper <= 1e-100
+
+
+@given(st.floats(1.0, 1e3), st.floats(1e-12, 0.1))
+def test_the_largest_cost_has_passed_also_where_delta_jumps(limit: float, delta: float):
+    """From `limit` on δ is 1: a root finder may end on either side."""
+    cost = largest_cost(lambda cost: StatedProfile(cost, delta / 2), limit, delta, least=0.5)
+    assert limit * (1.0 - 1e-6) <= cost <= limit
+
+
+@pytest.mark.parametrize("dimensions", [2, 20])
+@pytest.mark.parametrize("delta", [1e-10, 1e-3])
+def test_the_largest_cost_of_radial_noise_is_within_the_budget(dimensions: int, delta: float):
+    cost = largest_cost(lambda cost: RadialProfile(cost, dimensions), 1.0, delta, least=1.0)
+    assert RadialProfile(cost, dimensions).delta(1.0).upper <= delta
+    assert RadialProfile(cost * (1.0 + 1e-7), dimensions).delta(1.0).upper > delta
