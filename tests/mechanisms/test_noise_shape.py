@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -416,6 +416,15 @@ def test_the_shape_is_certified_on_a_mixed_table(
     assert shape.passes == table.passes <= 6
     leverage = ENGINE.run_pass("leverages", table.data, LeverageScan(table.features, table.factor))
     assert shape.isotropic == pytest.approx(table.factor.rank * leverage.maximum, rel=1e-6)
+
+
+def test_isotropic_noise_is_best_where_rows_are_alike() -> None:
+    """All combinations of three factors equally often: every row has the leverage d/n."""
+    factors = np.array(list(product("abc", "de", "fgh"))).T
+    data = {f"c{k}": np.tile(levels, 5) for k, levels in enumerate(factors)}
+    shape = Table(pa.table(data), min_count=1).shape()
+    assert shape.gap <= 1 + 1e-6
+    assert shape.gain == pytest.approx(1.0)
 
 
 def test_an_outlier_costs_isotropic_noise_much_and_the_shape_little() -> None:

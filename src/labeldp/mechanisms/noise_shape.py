@@ -335,7 +335,8 @@ def solve_dual(
         if trace < best_trace:
             best_trace, best = trace, (total * longest, roots, vectors, mixture)
         # While p_0 is held up, the g_i of rows exceed T on average.
-        if longest <= (1.0 + tolerance) * max(1.0, share / (1.0 - uniform)):
+        average = share / max(float(weights.sum()), 1e-300)
+        if longest <= (1.0 + tolerance) * max(1.0, average):
             break
         steady = (above == (ratios > 1.0)) & (total >= last)
         above, last = ratios > 1.0, total
