@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -69,38 +69,31 @@ class LabelDPWarning(UserWarning):
 
 def finite(**values: float) -> None:
     """Refuse NaN, infinities, and what is no number."""
-    _require(values, "must be a finite number")
+    in_range(-math.inf, math.inf, **values)
 
 
 def positive(**values: float) -> None:
     """Refuse anything that is not a finite number above zero."""
-    _require(values, "must be above 0", above=0)
+    _require(values, "must be above 0", lambda value: value > 0)
 
 
 def at_least(low: float, below: float = math.inf, /, **values: float) -> None:
     """Refuse anything below `low`, and `below` itself and above."""
     rule = f"must be at least {low}" + (f" and below {below}" if below < math.inf else "")
-    _require(values, rule, least=low, below=below)
+    _require(values, rule, lambda value: low <= value < below)
 
 
 def in_range(low: float, high: float, **values: float) -> None:
     """Refuse anything outside the open interval (low, high)."""
-    _require(values, f"must lie between {low} and {high}", above=low, below=high)
+    _require(values, f"must lie between {low} and {high}", lambda value: low < value < high)
 
 
-def _require(
-    values: Mapping[str, float],
-    rule: str,
-    *,
-    above: float = -math.inf,
-    least: float = -math.inf,
-    below: float = math.inf,
-) -> None:
-    """Refuse what is no finite number, and numbers outside the bounds."""
+def _require(values: Mapping[str, float], rule: str, holds: Callable[[float], bool]) -> None:
+    """Refuse what is no finite number, and numbers for which the rule does not hold."""
     for name, value in values.items():
         if not math.isfinite(to_float(name, value)):
             raise InputError(f"`{name}` must be a finite number, not {value}")
-        if not (above < value < below and value >= least):
+        if not holds(value):
             raise InputError(f"`{name}` {rule}, not {value}")
 
 

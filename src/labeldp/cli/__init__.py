@@ -21,11 +21,10 @@ from typing import Any, cast
 
 import click
 
-from labeldp.cli.accounts import account, compose, ledger
-from labeldp.cli.checking import describe, keygen, report, sign, verify
-from labeldp.cli.models import fit, predict
+from labeldp.cli.accounts import account, compose, keygen, ledger, sign
 from labeldp.cli.output import SafeStream, in_flags, say, warnings_as_notes
 from labeldp.cli.planning import look, plan, release
+from labeldp.cli.releases import describe, fit, predict, report, verify
 from labeldp.errors import LabelDPError
 from labeldp.io_util import written
 
@@ -115,12 +114,11 @@ def _run(words: list[str]) -> int:
         with _signals_raise(interrupt):
             return int(app.main(words, prog_name="labeldp", standalone_mode=False) or 0)
     except LabelDPError as problem:
-        text = "; ".join([str(problem), *getattr(problem, "__notes__", ())])
+        text = str(problem)
     except (click.Abort, KeyboardInterrupt):
         files = [str(path) for path in written[files_before:] if path.exists()]
         done = f"{' and '.join(files)} was written before that" if files else "nothing was written"
-        notes = getattr(interrupt, "__notes__", ())
-        say(f"labeldp: {'; '.join(['stopped', done, *notes])}", error=True)
+        say(f"labeldp: stopped; {done}", error=True)
         return 128 + int(interrupt.args[0])
     except click.ClickException as problem:
         text = _with_remedy(problem)

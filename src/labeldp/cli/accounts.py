@@ -1,7 +1,8 @@
-"""Commands about privacy budgets: account, compose, ledger."""
+"""Commands about privacy budgets and signatures: account, compose, ledger, keygen, sign."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from labeldp.cli.options import (
     json_option,
     option,
     parse_settings,
+    release_argument,
     settings_option,
     together,
 )
@@ -163,3 +165,53 @@ def ledger(
     if rows:
         header = ["entry", "UTC", "table", "mechanism", "ε", "δ", "total ε", "run"]
         emit_table("Debits", header, rows)
+
+
+@click.command(cls=Command)
+@argument("key", "Where to write the private key; the public key is written to KEY.pub.", type=Path)
+@option("--passphrase", is_flag=True, help="Ask for a passphrase that locks the key.")
+@json_option
+def keygen(key: Path, passphrase: bool, as_json: bool) -> None:
+    """Create an Ed25519 key to sign releases with; only you can read its file."""
+    from labeldp.signing import make_key
+
+    public = make_key(key, _ask_passphrase(confirm=True) if passphrase else None)
+    if as_json:
+        emit_json({"key": str(key), "public": public.name, "keyid": public.keyid})
+        return
+    facts = [
+        ("private key", f"{key}: keep it secret; whoever has it can sign as you"),
+        ("public key", f"{public.name}: give it to whoever checks your signatures"),
+        ("key id", public.keyid),
+        ("use it", f"labeldp sign DIRECTORY --key {key}"),
+    ]
+    emit_facts("A key to sign with", facts)
+
+
+@click.command(cls=Command)
+@release_argument
+@option("--key", type=Path, required=True, help="Your private key, from `labeldp keygen`.")
+@json_option
+def sign(directory: Path, key: Path, as_json: bool) -> None:
+    """Sign all files of a release that verifies; other signatures are kept."""
+    from labeldp.releases.side_files import SIGNATURES
+    from labeldp.signing import sign as sign_release
+
+    owner = sign_release(directory, key, _ask_passphrase)
+    if as_json:
+        emit_json({"signatures": str(directory / SIGNATURES), "keyid": owner.keyid})
+        return
+    facts = [
+        ("signatures", str(directory / SIGNATURES)),
+        ("key id", owner.keyid),
+        ("check it", f"labeldp verify {directory} --key {key}.pub"),
+    ]
+    emit_facts(f"{directory} is signed", facts)
+
+
+def _ask_passphrase(confirm: bool = False) -> str:
+    """Return LABELDP_PASSPHRASE, or ask on the terminal."""
+    passphrase = os.environ.get("LABELDP_PASSPHRASE")
+    if passphrase is not None:
+        return passphrase
+    return str(click.prompt("passphrase", hide_input=True, confirmation_prompt=confirm, err=True))

@@ -1,4 +1,4 @@
-"""Commands that use a release: fit, predict."""
+"""Commands on a finished release: verify, report, describe, fit, predict."""
 
 from __future__ import annotations
 
@@ -13,14 +13,26 @@ from labeldp.cli.options import (
     argument,
     column_list,
     data_argument,
+    engine_options,
     flag,
     help_all_option,
     json_option,
+    make_engine,
+    open_data,
     option,
+    release_argument,
     text_options,
     together,
 )
-from labeldp.cli.output import draw_pictures, emit_json, note, progress
+from labeldp.cli.output import (
+    draw_pictures,
+    emit_json,
+    in_flags,
+    note,
+    progress,
+    say,
+    write_text,
+)
 from labeldp.errors import InputError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import make_options
@@ -34,6 +46,87 @@ if TYPE_CHECKING:
 _MOST_COEFFICIENTS = 12
 """Shown without --verbose."""
 _RELEASES = "A release directory, or several of different rows."
+
+
+@click.command(cls=Command)
+@release_argument
+@option("--data", metavar="TABLE", help="The table that was released, to check its features too.")
+@option("--key", "keys", type=Path, multiple=True, help="A public key that must have signed.")
+@engine_options
+@help_all_option
+@json_option
+def verify(
+    directory: Path,
+    data: str | None,
+    keys: tuple[Path, ...],
+    engine_name: str,
+    threads: int | None,
+    as_json: bool,
+) -> int:
+    """Recompute the certificate of a release from its public files.
+
+    Exits with 1 if anything disagrees.
+    """
+    from labeldp.signing import PublicKey
+    from labeldp.verification import verify as check
+
+    engine = make_engine(engine_name, threads)
+    table = None if data is None else open_data(data, engine_name)
+    public_keys = [PublicKey.read(key) for key in keys]
+    result = check(directory, table, engine, keys=public_keys)
+    if as_json:
+        lists = ("problems", "weak", "untested", "signed_by")
+        emit_json({"valid": result.valid, **{name: list(getattr(result, name)) for name in lists}})
+    elif result.valid:
+        say(f"{directory} is valid{', but weak' if result.weak else ''}: {result.summary}")
+        for reason in result.weak:
+            say(f"  - {reason}", indent="    ")
+        for name in result.signed_by:
+            say(f"  signed by {name}")
+        for reason in result.untested:
+            say(f"  not checked: {in_flags(reason)}", indent="    ")
+    else:
+        say(f"{directory} is NOT valid:")
+        for problem in result.problems:
+            say(f"  - {problem}", indent="    ")
+    return 0 if result.valid else 1
+
+
+@click.command(cls=Command)
+@release_argument
+@option("--out", type=Path, help="The HTML file (default: DIRECTORY.html beside the release).")
+@json_option
+def report(directory: Path, out: Path | None, as_json: bool) -> None:
+    """Write an HTML report of a release, to read, print and sign."""
+    from labeldp.reporting import release_report, report_page
+
+    place = directory.resolve()
+    target = out or (None if as_json else place.with_name(f"{place.name}.html"))
+    if target is not None:
+        check_target(target)
+    document = release_report(directory)
+    if target is not None:
+        write_text(target, report_page(document))
+    if as_json:
+        emit_json(document)
+    else:
+        print(f"{target}: open it in a browser, print it, sign it")
+
+
+@click.command(cls=Command)
+@release_argument
+@option(
+    "--as",
+    "kind",
+    type=click.Choice(["card", "croissant", "registry"]),
+    default="card",
+    help="Form of the description (default: card).",
+)
+def describe(directory: Path, kind: str) -> None:
+    """Describe a release for a data catalogue, from its certificate and files."""
+    from labeldp.reporting import describe as describe_release
+
+    print(describe_release(directory, kind), end="")
 
 
 @click.command(cls=Command)
