@@ -48,7 +48,7 @@ def test_every_parameter_is_explained(name: str) -> None:
             assert re.search(rf"\b{parameter}\b", said), f"{name} says nothing of {parameter}"
 
 
-@pytest.mark.parametrize("name", ["scan", "look", "plan", "verify"])
+@pytest.mark.parametrize("name", ["scan", "look", "plan", "verify", "release"])
 def test_functions_have_all_sections(name: str) -> None:
     said = inspect.getdoc(FUNCTIONS[name]) or ""
     for title in SECTIONS:

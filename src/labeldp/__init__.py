@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from labeldp.mechanisms.forecast import Forecast as Forecast
     from labeldp.passes.engine import LocalEngine as LocalEngine
     from labeldp.planning import Plan as Plan, plan as plan
+    from labeldp.private_regression import PrivateLinearRegression as PrivateLinearRegression
     from labeldp.profile import look as look
     from labeldp.releases.files import Release as Release
+    from labeldp.shortcuts import release as release, report as report
     from labeldp.spark.engine import SparkEngine as SparkEngine
     from labeldp.verification import Verification as Verification, verify as verify
 
@@ -69,8 +71,10 @@ _NAMES = {
     "mechanisms.forecast": ["Forecast"],
     "passes.engine": ["LocalEngine"],
     "planning": ["Plan", "plan"],
+    "private_regression": ["PrivateLinearRegression"],
     "profile": ["look"],
     "releases.files": ["Release"],
+    "shortcuts": ["release", "report"],
     "spark.engine": ["SparkEngine"],
     "verification": ["Verification", "verify"],
 }
