@@ -18,7 +18,7 @@ from labeldp import DataError, Ledger, LocalEngine, SparkEngine, scan, verify
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.leverage import LeverageScan
+from labeldp.exact.quadratic_form import LeverageScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.ledger.fingerprint import fingerprint
 from labeldp.passes.accumulator import Accumulator, states_of

@@ -14,12 +14,11 @@ from hypothesis import assume, given, settings, strategies as st
 
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError
-from labeldp.exact import leverage
+from labeldp.exact import quadratic_form
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.leverage import Leverage, LeverageScan
-from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.quadratic_form import Leverage, LeverageScan, QuadraticForm
 from labeldp.features import encoder
 from labeldp.features.encoder import Encoded, Encoder, JointCategoryCodes
 from labeldp.features.feature_map import FeatureMap
@@ -99,7 +98,7 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     }
     for many, pieces in product((1, 99), encoded.values()):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(leverage, "MANY_NUMBERS", many)  # 99: every row is looked at closely
+            patch.setattr(quadratic_form, "MANY_NUMBERS", many)  # 99: every row is looked at closely
             scan_ = LeverageScan(features, factor)
             parts = [scan_.new(), scan_.new()]
             for place, piece in enumerate(reversed(pieces)):
@@ -131,7 +130,7 @@ def test_of_many_numbers_a_few_rows_are_looked_at_closely(
     closely = list[int]()
 
     def found(many: int) -> Leverage:
-        monkeypatch.setattr(leverage, "MANY_NUMBERS", many)
+        monkeypatch.setattr(quadratic_form, "MANY_NUMBERS", many)
         scan_ = LeverageScan(features, factor)
         for start in range(0, 3000, step):
             scan_.add(features.encode(batch.slice(start, step)), None, start)

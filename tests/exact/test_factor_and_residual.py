@@ -16,7 +16,7 @@ from labeldp.exact import cholesky as module
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts, LabelGrid, LabelMoments
-from labeldp.exact.leverage import LeverageScan
+from labeldp.exact.quadratic_form import LeverageScan
 from labeldp.features.fit import fit_features
 from labeldp.passes.engine import LocalEngine
 from tests.exact.test_exact_sums import dense_codes

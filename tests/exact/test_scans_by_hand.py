@@ -18,9 +18,8 @@ from labeldp.data.source import scan
 from labeldp.errors import DataError
 from labeldp.exact import row_norms as module
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.person_norms import PersonScan
-from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.quadratic_form import LeverageScan, QuadraticForm
 from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap

@@ -16,7 +16,7 @@ from labeldp.exact import stacked as module
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.exact.leverage import LeverageScan
+from labeldp.exact.quadratic_form import LeverageScan
 from labeldp.exact.stacked import StackedBags, bag_factor, fit_stacked_bags
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap

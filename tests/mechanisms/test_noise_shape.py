@@ -16,8 +16,7 @@ from labeldp.data.source import Source, scan
 from labeldp.exact import row_norms
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.quadratic_form import LeverageScan, QuadraticForm
 from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.feature_map import FeatureMap

@@ -20,7 +20,7 @@ from labeldp.errors import DataError
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.leverage import LeverageScan
+from labeldp.exact.quadratic_form import LeverageScan
 from labeldp.features.fit import fit_features
 from labeldp.passes.accumulator import PassRequirements
 from labeldp.passes.engine import BatchStream, LocalEngine, Memory

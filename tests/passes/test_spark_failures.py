@@ -18,7 +18,7 @@ import pytest
 from labeldp import DataError, InputError, LocalEngine, MissingExtraError, SparkEngine, scan
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.leverage import LeverageScan
+from labeldp.exact.quadratic_form import LeverageScan
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from labeldp.spark import engine

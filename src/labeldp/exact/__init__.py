@@ -5,7 +5,7 @@
     label_sums.py      LabelGrid, LabelMoments               private  Xᵀy and yᵀy in integers
                        ExactLeastSquares                     private  β̂ and σ² in enclosures
     quadratic_form.py  QuadraticForm                         public   xᵀMx with a rounding bound
-    leverage.py        LeverageScan                          public   the largest leverage
+                       LeverageScan                          public   the largest leverage
     row_norms.py       Weights, RowNormScan                  public   max ‖C x_i‖ (shaped-flag)
     person_norms.py    PersonScan                            public   max Σ‖C x_i‖ of a person
     stacked.py         StackedBags; BagFits                  both     many small bags at once

@@ -15,8 +15,8 @@ from labeldp.errors import DataError, InputError
 from labeldp.exact.cholesky import VerifiedCholesky, too_few_rows, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.exact.leverage import Leverage, LeverageScan
 from labeldp.exact.person_norms import PersonScan
+from labeldp.exact.quadratic_form import Leverage, LeverageScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.noise_shape import NoiseCovariance

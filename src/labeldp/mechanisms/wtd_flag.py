@@ -34,8 +34,8 @@ from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import ExactLeastSquares, LabelCrossProducts
-from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.person_norms import PersonScan
+from labeldp.exact.quadratic_form import LeverageScan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms import residual_floor as floors
 from labeldp.mechanisms.base import (
