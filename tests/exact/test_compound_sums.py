@@ -98,7 +98,9 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     }
     for many, pieces in product((1, 99), encoded.values()):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(quadratic_form, "MANY_NUMBERS", many)  # 99: every row is looked at closely
+            patch.setattr(
+                quadratic_form, "MANY_NUMBERS", many
+            )  # 99: every row is looked at closely
             scan_ = LeverageScan(features, factor)
             parts = [scan_.new(), scan_.new()]
             for place, piece in enumerate(reversed(pieces)):

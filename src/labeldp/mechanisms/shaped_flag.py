@@ -689,6 +689,7 @@ class ShapedFlag(Mechanism):
             None if leverage is None else std * math.sqrt(columns * leverage / question.rows)
         )
         return {
+            "residual_share": share,
             "noise_law": law.name,
             "noise_std": std,
             "second_moment_noise_std": law.needed_single_std(square_move, single_cost),
