@@ -252,6 +252,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         "release", path, "--label", "y", "--classes", "no,yes", "--epsilon", 4, "--out", folder
     )
     assert not made.code, made.error
+    assert "--data TABLE" in made.out
     fitted = labeldp("fit", folder, "--data", path, "--out", model)
     assert "a logistic fit" in fitted.err
     assert "family logistic" in fitted.out
@@ -264,3 +265,33 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert "family" not in linear.out
     both = labeldp("plan", path, "--label", "y", "--classes", "no,yes", "--label-range", 0, 2)
     assert "--label-range" in both.error
+
+
+def test_counts_of_two_tables_on_the_command_line(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    folders, options = [], list[Any]()
+    for number in range(2):
+        x = random.normal(size=2000)
+        data = pd.DataFrame({"x": x, "n": random.poisson(np.exp(0.5 + 0.5 * x)).clip(0, 30)})
+        path, folder = tmp_path / f"{number}.csv", tmp_path / f"published{number}"
+        data.to_csv(path, index=False)
+        labels = ("--label", "n", "--label-range", 0, 30, "--epsilon", 8)
+        assert labeldp("release", path, *labels, "--out", folder).code == 0
+        folders.append(folder)
+        options += ["--data", path]
+    model = tmp_path / "model.json"
+    found = labeldp("fit", *folders, *options, "--family", "poisson", "--out", model, "--json").json
+    assert found["model"] == "poisson"
+    assert found["rule"]["family"] == "poisson"
+    assert [each["value"] for each in found["coefficients"]] == pytest.approx([0.5, 0.5], abs=0.1)
+    assert labeldp("predict", model, options[1], "--out", tmp_path / "p.csv").code == 0
+    means = pd.read_csv(tmp_path / "p.csv")["prediction"]
+    assert means.mean() == pytest.approx(np.exp(0.625), rel=0.1)
+    one = labeldp("fit", *folders, *options[:2], "--family", "poisson")
+    assert "once for each release" in one.error
+    assert (
+        "--ridge"
+        in labeldp("fit", folders[0], *options[:2], "--family", "poisson", "--ridge", 1).error
+    )
+    more = labeldp("fit", folders[0], *options, "--family", "poisson")
+    assert "more often than there are releases" in more.error

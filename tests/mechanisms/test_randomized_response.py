@@ -19,6 +19,7 @@ from scipy.stats import binom
 from labeldp import LogisticRegression, Release, plan as forecast, scan, verify
 from labeldp.accounting.compose import compose
 from labeldp.accounting.radial import TwoPointProfile
+from labeldp.mechanisms.base import RowLabels
 from labeldp.mechanisms.noisy_rows import RANDOMIZED_RESPONSE, RowNoise, least_noise
 from labeldp.sampling.rounded_noise import keep_threshold, randomized_response
 from labeldp.sampling.streams import Randomness
@@ -81,6 +82,8 @@ def test_classes_are_kept_as_often_as_they_should(epsilon: float, value: bool) -
 def test_the_two_numbers_have_the_label_as_their_mean(epsilon: float) -> None:
     noise = RowNoise(RANDOMIZED_RESPONSE, 1 / epsilon)
     low, high = noise.responses
+    model = released(survey(200), epsilon).label_model
+    assert isinstance(model, RowLabels)
     kept = 1 / (1 + math.exp(-epsilon))
     for label, chances in ((0.0, (kept, 1 - kept)), (1.0, (1 - kept, kept))):
         values = np.array([low, high])
@@ -89,7 +92,7 @@ def test_the_two_numbers_have_the_label_as_their_mean(epsilon: float) -> None:
         variance = float((values - mean) ** 2 @ chances)
         assert math.sqrt(variance) == pytest.approx(noise.std, rel=1e-6)
         fourth = float((values - mean) ** 4 @ chances)
-        assert fourth / variance**2 == pytest.approx(noise.kurtosis, rel=1e-5)
+        assert fourth / variance**2 == pytest.approx(model.kurtosis, rel=1e-5)
     assert all(math.fmod(each, math.ldexp(1, noise.grid)) == 0 for each in (low, high))
     assert noise.std < math.sqrt(2) / epsilon
 

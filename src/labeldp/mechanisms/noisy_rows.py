@@ -96,12 +96,6 @@ class RowNoise:
         return (math.sqrt(2.0) if self.is_pure else 1.0) * self.scale
 
     @property
-    def kurtosis(self) -> float:
-        if self.is_response:  # of a Bernoulli variable: 1/(p(1 − p)) − 3
-            return 4 * math.cosh(min(0.5 / self.scale, _MOST_HALF_EPSILON)) ** 2 - 3
-        return 6.0 if self.is_pure else 3.0
-
-    @property
     def grid(self) -> int:
         """The exponent of the public grid's step."""
         if self.is_response:
@@ -357,8 +351,10 @@ class NoisyRows(Mechanism):
 
     def label_model(self, release: Release) -> RowLabels:
         noise = release.certificate["row_noise"]
-        kurtosis = RowNoise(noise["law"], float(noise["scale"])).kurtosis
-        return RowLabels(float(noise["std"]), kurtosis)
+        std = float(noise["std"])
+        # Of randomized response 1/(p(1 − p)) − 3, as of any Bernoulli variable, by its deviation.
+        kurtosis = {LAPLACE: 6.0, RANDOMIZED_RESPONSE: 1 + max(std, 1e-9) ** -2}.get(noise["law"], 3.0)
+        return RowLabels(std, kurtosis)
 
     # ---- verification
 

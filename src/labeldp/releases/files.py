@@ -136,7 +136,8 @@ class Release(ReprMixin):
 
     def fit_command(self, directory: str | Path) -> str:
         """Return the command that fits a model to the release in this directory."""
-        return f"labeldp fit {directory}{' --data TABLE' * self.needs_rows}"
+        reads_rows = self.needs_rows or "classes" in self.certificate["labels"]
+        return f"labeldp fit {directory}{' --data TABLE' * reads_rows}"
 
     def training_frame(self, data: Any = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
         """Return X and y of a release of rows, for scikit-learn: raw features and noisy labels.
