@@ -353,7 +353,8 @@ class NoisyRows(Mechanism):
         noise = release.certificate["row_noise"]
         std = float(noise["std"])
         # Of randomized response 1/(p(1 − p)) − 3, as of any Bernoulli variable, by its deviation.
-        kurtosis = {LAPLACE: 6.0, RANDOMIZED_RESPONSE: 1 + max(std, 1e-9) ** -2}.get(noise["law"], 3.0)
+        of_response = 1 + max(std, 1e-9) ** -2
+        kurtosis = {LAPLACE: 6.0, RANDOMIZED_RESPONSE: of_response}.get(noise["law"], 3.0)
         return RowLabels(std, kurtosis)
 
     # ---- verification
