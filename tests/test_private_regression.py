@@ -88,9 +88,15 @@ def test_it_refuses_without_a_label_range() -> None:
 
 
 def test_other_mistakes_are_refused_in_a_line() -> None:
-    for y, problem in ((None, "the labels are missing"), (Y[1:], "one label for each of the 2000")):
-        with pytest.raises(InputError, match=problem):
+    words = [*Y[1:].tolist(), "secret"]
+    for y, problem in ((None, "one label"), (Y[1:], "one label"), (words, "numbers alone")):
+        with pytest.raises(InputError, match=f"`y` must h.* {problem}") as refusal:
             PrivateLinearRegression(label_range=RANGE).fit(X, y)
+        assert "secret" not in str(refusal.value)
+        assert refusal.value.__cause__ is None
+    missing = np.where(np.arange(ROWS) == 3, np.nan, Y)
+    with pytest.raises(InputError, match="missing"):
+        PrivateLinearRegression(label_range=RANGE).fit(X, missing)
     with pytest.raises(InputError, match="`epsilon` must be above 0"):
         fitted(epsilon=0)
     with pytest.raises(PlanError, match="force=True"):

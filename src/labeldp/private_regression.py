@@ -54,15 +54,16 @@ class PrivateLinearRegression(LinearRegressor):
                 "labels need a public range, chosen without looking at them; give it: "
                 "`label_range=(low, high)`"
             )
-        if y is None:
-            raise InputError("the labels are missing; give them as `y`")
         low, high = to_range("label_range", self.label_range)
         warnings.warn(
             "the features X are taken as public: a fit protects y alone", LabelDPWarning, 2
         )
         features = scan(_named(X))
         table = pa.Table.from_batches(features.stored().feature_batches(features.names))
-        labels = np.asarray(y, dtype=np.float64)
+        try:
+            labels = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):  # whose message may show a label
+            raise InputError("`y` must hold numbers alone") from None
         if labels.shape != (len(table),):
             raise InputError(f"`y` must have one label for each of the {len(table)} rows of `X`")
         name = "label"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
@@ -15,7 +17,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
-from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, scan
+from labeldp import (
+    DataError,
+    InputError,
+    LinearRegressor,
+    LogisticRegression,
+    Plan,
+    PoissonRegressor,
+    Release,
+    ReleaseError,
+    scan,
+)
 from labeldp.data.source import Source
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import input_columns
@@ -239,3 +251,18 @@ def test_rows_that_were_dropped_are_found_by_number() -> None:
         np.testing.assert_allclose(fitted(given), expected.coef_, rtol=1e-8, atol=1e-10)
     with pytest.raises(DataError, match="no row 300;"):
         fitted(source(300))
+
+
+@pytest.mark.parametrize("kind", [LinearRegressor, LogisticRegression, PoissonRegressor])
+@pytest.mark.parametrize("mechanism", [EVERY, "shaped-flag"])
+def test_tables_in_memory_and_on_disk_fit_alike(kind: Any, mechanism: str, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    high = (table(ROWS)["label"].to_numpy() > 5).astype(float)
+    rows = table(ROWS).drop_columns(["label"]).append_column("label", pa.array(high))
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    rows_source = scan(rows, label="label", label_range=(0, 1))
+    plan(rows_source, 20.0, 1e-5, mechanism=mechanism).release_to(tmp_path / "r", rows_source)
+    frames = (rows_source, rows, rows.to_pandas(), tmp_path / "rows.parquet", rows.to_pydict())
+    first, *others = (kind().fit(tmp_path / "r", each).coef_ for each in frames)
+    for other in others:
+        assert np.array_equal(other, first)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from labeldp.display import format_budget
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
+from labeldp.learners.coefficients import normal_deviations
 from labeldp.learners.models import LinearModel
 from labeldp.pictures import Curve, Picture
 
@@ -42,7 +42,7 @@ class Summary:
             target = "the fit with all labels"
         for entry in entries:
             if entry["total_error"] is not None:
-                reach = _deviations(model) * entry["total_error"]
+                reach = normal_deviations("level", model.options.confidence) * entry["total_error"]
                 entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
         quality = model.quality
         notes = [] if quality is None else [quality.usefulness_warning, quality.r2_warning]
@@ -148,9 +148,10 @@ def effect_picture(model: LinearModel, column: str) -> Picture:
     layers = [("prediction, " + f"{level} for what privacy adds", effect.privacy_errors)]
     if effect.total_errors is not None:  # the wider band lies below
         layers.insert(0, (f"{level}, privacy and sampling", effect.total_errors))
+    deviations = normal_deviations("level", model.options.confidence)
     curves: list[Curve] = []
     for name, errors in layers:
-        reach = _deviations(model) * np.array(errors or [0.0] * len(effect.values))
+        reach = deviations * np.array(errors or [0.0] * len(effect.values))
         y, low, high = (
             tuple(model.response(np.array(effect.predictions) + shift).tolist())
             for shift in (0.0, -reach, reach)
@@ -185,11 +186,6 @@ def _aligned(rows: Sequence[Sequence[str]], justify: Any) -> Iterator[str]:
     for first, *others in rows:
         cells = [justify(cell, width) for cell, width in zip(others, widths[1:], strict=True)]
         yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
-
-
-def _deviations(model: LinearModel) -> float:
-    """Return how many deviations the intervals of a model reach."""
-    return NormalDist().inv_cdf((1 + model.options.confidence) / 2)
 
 
 def _significance(entry: dict[str, Any]) -> float:
