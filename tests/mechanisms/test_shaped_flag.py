@@ -372,6 +372,20 @@ def test_noise_that_is_none_is_refused(
     assert f"`{name}` must be" in problems(forged, tmp_path / "r")
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_plan_about_another_centre_is_refused(intercept: bool) -> None:
+    """The run sums squares about what labels count from: one may move them by more than here."""
+    made = plan(source(ROWS), 1.0, 1e-5, mechanism="shaped-flag", intercept=intercept)
+    claim = made.claim
+    assert isinstance(claim, ShapedFlagClaim)
+    assert claim.second_moment_noise_std is not None
+    other = replace(claim, second_moment_centre=0.0 if intercept else 5.0)
+    share = other.single_reach / claim.single_reach
+    other = replace(other, second_moment_noise_std=share * claim.second_moment_noise_std)
+    with pytest.raises(PlanError, match="contradicts itself"):
+        replace(made, claim=other).release(source(ROWS))
+
+
 def test_a_table_with_equal_sums_and_a_longer_row_is_refused(tmp_path: Path) -> None:
     """The digest of the sums does not suffice: the pass that reads labels measures every row."""
     base = [(u, v) for u in (-2.0, -1.0, 0.0, 1.0, 2.0) for v in (-1.0, 0.0, 1.0)] * 4
