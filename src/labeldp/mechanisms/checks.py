@@ -41,7 +41,7 @@ from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
 from labeldp.exact.label_sums import LABEL_BITS
 from labeldp.releases.certificate import Claim
-from labeldp.releases.pending import AGGREGATES, FEATURES
+from labeldp.releases.pending import AGGREGATES, CHUNK_ROWS, FEATURES
 
 if TYPE_CHECKING:
     from labeldp.releases.files import Release
@@ -56,8 +56,6 @@ show noise that is 7 % too small or too large (ε = 1) with a probability of 93 
 75 %; no test at 1e-12 could reach more than 91 % for labels that are spread evenly."""
 _THRESHOLDS = np.geomspace(1 / 16, 32, 28)
 """Distances from the range, in scales, at which labels further out are counted."""
-_STRETCH = 1 << 20
-"""Rows whose values and order are looked at together."""
 _NOTICED = 0.07
 _MOST_EXPONENT = 700.0
 _POWER = 1.28
@@ -338,13 +336,13 @@ class NoisyLabels:
 
 
 def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
-    """Yield where labels contradict their law; `labels` are on the grid and come in parts."""
-    totals, stretches = _Totals(noisy), max(1, math.ceil(rows / _STRETCH))
+    """Yield where labels contradict their law; `labels` are on the grid, in `label_chunks`."""
+    totals, chunks = _Totals(noisy), max(1, math.ceil(rows / CHUNK_ROWS))
     problems: set[str] = set()
-    for part in _stretches(labels):
+    for part in labels:
         totals.add(part)
-        problems |= set(check_repeats(noisy.law, noisy.scale, noisy.grid, part, CHANCE / stretches))
-        problems |= set(_order(noisy, part, CHANCE / stretches))
+        problems |= set(check_repeats(noisy.law, noisy.scale, noisy.grid, part, CHANCE / chunks))
+        problems |= set(_order(noisy, part, CHANCE / chunks))
     yield from totals.problems()
     yield from sorted(problems)
 
@@ -561,18 +559,6 @@ def _correlation(first: Reals, second: Reals) -> Reals:
     length = 1 << (2 * len(first)).bit_length()
     product = np.conj(np.fft.rfft(first, length)) * np.fft.rfft(second, length)
     return np.asarray(np.fft.irfft(product, length)[1 : max(1, len(first))])
-
-
-def _stretches(parts: Iterable[Reals]) -> Iterator[Reals]:
-    """Yield the same labels in longer parts."""
-    waiting: list[Reals] = []
-    for part in parts:
-        waiting.append(part)
-        if sum(map(len, waiting)) >= _STRETCH:
-            yield np.concatenate(waiting)
-            waiting = []
-    if waiting:
-        yield np.concatenate(waiting)
 
 
 def _at_least(count: NDArray[np.int64], rows: NDArray[np.int64] | int, chance: Reals) -> Reals:

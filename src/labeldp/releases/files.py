@@ -43,6 +43,7 @@ from labeldp.releases.certificate import read_about, seal
 from labeldp.releases.pending import (
     AGGREGATES,
     CERTIFICATE,
+    CHUNK_ROWS,
     FEATURES,
     ROW,
     certificate_text,
@@ -215,9 +216,10 @@ class Release(ReprMixin):
             yield design, labels
 
     def label_chunks(self) -> Iterator[NDArray[np.float64]]:
-        """Yield aggregated labels alone, one batch at a time."""
-        for batch in self.table.select(self.table.column_names[-1:]).to_batches():
-            yield numpy_numbers(batch.column(0))
+        """Yield aggregated labels alone, `CHUNK_ROWS` at a time."""
+        column = self.table.column(self.table.column_names[-1])
+        for start in range(0, len(column), CHUNK_ROWS):
+            yield column_numbers(column.slice(start, CHUNK_ROWS))
 
     @property
     def labels(self) -> NDArray[np.float64]:

@@ -37,6 +37,8 @@ from labeldp.releases.tables import METADATA_KEY, WRITING, digest_of, table_dige
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 ROW = "row"
 """First column if each row has its own label: the number of the row in the table."""
+CHUNK_ROWS = 1 << 20
+"""Labels that are looked at together."""
 _GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
 """A row group has at least so many rows and numbers, but at most the third: 64 MiB."""
 
