@@ -9,8 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labeldp import PlanError
+from labeldp.accounting.sketch import FloorMode
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms import residual_floor
 from labeldp.mechanisms.residual_floor import means, root_bounds
+from labeldp.releases.certificate import FloorOutcome
+from labeldp.sampling.streams import Randomness
 
 Reals = Any
 
@@ -39,6 +44,27 @@ def test_the_smallest_residual_is_enclosed_whichever_it_is() -> None:
     for order in ends, ends[::-1]:
         residuals: Any = [SimpleNamespace(square_low=low, square_high=high) for low, high in order]
         assert residual_floor._smallest(residuals) == (4, 6)
+
+
+def test_a_declared_floor_is_refused_from_just_above_the_smallest_residual() -> None:
+    """Of two bags, in codes of 2⁻⁷; the enclosure's lower end counts."""
+    grid = LabelGrid.for_range((0.0, 2.0**13), intercept=True)
+    unit = 2.0 ** (2 * grid.exponent)
+    least, other = Fraction(10**9 + 1, 3), Fraction(10**10)
+    residuals: Any = [
+        SimpleNamespace(square_low=other, square_high=other),
+        SimpleNamespace(square_low=least, square_high=least * 2),
+    ]
+    randomness = Randomness.experiment(0)
+
+    def established(floor: float) -> FloorOutcome:
+        claim: Any = SimpleNamespace(mode=FloorMode.DECLARED, floor=floor, measurement=None)
+        return residual_floor.establish_floor(claim, residuals, grid, randomness)
+
+    assert established(float(least) * unit * (1 - 1e-11)) == FloorOutcome()
+    for above in (float(least) * unit * (1 + 1e-11), float(other) * unit):
+        with pytest.raises(PlanError, match="the declared residual floor does not hold"):
+            established(above)
 
 
 def exactly(features: Reals, slope: Reals, centre: int) -> list[Fraction]:
