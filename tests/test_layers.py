@@ -18,8 +18,8 @@ ROOT = Path(labeldp.__file__).parent
 PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "pictures", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "releases",
-    "mechanisms", "releases.files", "planning", "profile", "verification", "signing", "reporting",
-    "ledger", "shortcuts", "learners", "private_regression", "cli", "__main__",
+    "mechanisms", "releases.files", "planning", "profile", "verification", "signing",
+    "ledger", "learners", "reporting", "shortcuts", "private_regression", "cli", "__main__",
 )  # fmt: skip
 """In the order of imports: a package imports itself and those before it. `releases.files`, which
 looks up the mechanism of a release, is above mechanisms, the rest of `releases` below."""

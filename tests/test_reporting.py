@@ -19,12 +19,14 @@ from hypothesis import given, strategies as st
 import labeldp
 from labeldp import ReleaseError, scan
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.planning import forecast_curve
 from labeldp.releases.certificate import ABOUT, best_guess
 from labeldp.reporting import (
     belief,
     exceeded,
     format_lower_bound,
     format_upper_bound,
+    look_page,
     plan_report,
     release_report,
     report,
@@ -100,17 +102,16 @@ def test_it_says_what_the_certificate_says(directory: Path) -> None:
     assert told["seal"] == certificate["seal"]
     assert told["groups"][0]["epsilon"] == certificate["groups"][0]["epsilon"]
     assert set(certificate["not_protected"]) <= set(told["not_protected"])
-    assert told["attacks"][0]["found"] == pytest.approx(
-        certificate["attack_risk"]["true_positive_rate"]
-    )
+    assert dict(told["technical"])["best attack"] == certificate["attack_risk"]["in_words"]
     assert "curator" in told["not_stated"]
-    assert "label" in dict(told["published"])["private label"]
+    assert dict(told["facts"])["private column"].startswith("label: numbers between ")
+    assert [name for name, _ in told["headline"]][:2] == ["guarantee", "error"]
 
 
 class Reader(HTMLParser):
     """Tags, and whether they close in order."""
 
-    VOID = ("meta",)
+    VOID = ("meta", "br", "rect")
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +139,7 @@ def test_the_page_stands_alone(directory: Path) -> None:
     reader = Reader()
     reader.feed(text)
     assert reader.open == []
-    for word in ("The promise", "How much risk", "What is not protected", "How to check"):
+    for word in ("In short", "How much risk", "Appendix", "What is not protected", "How to check"):
         assert word in reader.text
     certificate = labeldp.Release.load(directory).certificate
     assert certificate["seal"] in reader.text
@@ -161,7 +162,38 @@ def test_a_plan_has_a_report_before_any_label_is_read() -> None:
     told = plan_report(plan(rows, epsilon=1.0, delta=1e-6))
     assert told["release"] is None
     assert "no label was read" in told["checked"][0]
-    assert "Plan: label differential privacy" in report_page(told)
+    assert dict(told["facts"])["private column"].startswith("label: ")
+    assert "will be off by" in dict(told["headline"])["error"]
+    text = report_page(told)
+    assert "Plan: label differential privacy" in text
+    assert "the release will be able to" in text
+    assert "at other ε" not in text
+
+
+def test_the_report_of_a_plan_shows_the_error_at_other_budgets() -> None:
+    rows = source(ROWS)
+    planned = plan(rows, epsilon=1.0, delta=1e-6)
+    points = forecast_curve(rows, planned, delta=1e-6)
+    assert [each["epsilon"] for each in points] == [0.125, 0.25, 0.5, 1, 2, 4, 8]
+    text = report_page(plan_report(planned, points))
+    assert "at other ε" in text
+    assert "1 (this plan)" in text
+
+
+def test_the_page_of_look_shows_leaks_first() -> None:
+    label = np.arange(400.0) % 37
+    rows = {"euros": label * 2.5 + 1, "<b>": np.arange(400) % 7 + 0.5, "y": label}
+    text = look_page(labeldp.look(pa.table(rows), label="y"))
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == []
+    assert "<b>" not in text
+    parts = ("The label leaks", "euros is the label", "FOR THE CURATOR ONLY", "Public columns")
+    places = [reader.text.index(part) for part in parts]
+    assert places == sorted(places)
+    harmless = look_page(labeldp.look(pa.table(rows).drop_columns("euros"), label="y"))
+    assert "The label leaks" not in harmless
+    assert harmless.count("<svg") == 1
 
 
 def test_what_does_not_verify_is_not_signed(directory: Path, tmp_path: Path) -> None:
@@ -259,7 +291,7 @@ def test_persons_are_told_of_persons() -> None:
 
 def test_when_and_by_what_is_told(directory: Path) -> None:
     certificate = labeldp.Release.load(directory).certificate
-    told = dict(report(certificate)["published"])
+    told = dict(report(certificate)["technical"])
     assert told["drawn"].startswith(certificate["released_at"])
     assert certificate["software"]["version"] in told["drawn"]
 

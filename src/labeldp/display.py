@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
 
 
 class ReprMixin(ABC):
-    """Give a class a readable repr; dataclasses that use it need `repr=False`.
+    """Give a class a readable repr, also as HTML; dataclasses that use it need `repr=False`.
 
     Facts must be public: no label, and nothing computed from labels except what was published.
     """
@@ -23,6 +24,23 @@ class ReprMixin(ABC):
         width = max((len(name) for name, _ in pairs), default=0)
         lines = [f"  {name:<{width}}  {value}".rstrip() for name, value in pairs]
         return "\n".join([title, *lines])
+
+    def _repr_html_(self) -> str:
+        """Return the same facts as a table for notebooks."""
+        title, facts = self._repr_facts()
+        return html_table(title, facts)
+
+
+def html_table(title: str, rows: Iterable[Sequence[str]], header: Sequence[str] = ()) -> str:
+    """Return an HTML table; texts may come from anyone's file, so all are escaped."""
+    style = f"style='text-align:{'right' if header else 'left'}'"
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "".join(f"<{tag} {style}>{escape(cell)}</{tag}>" for cell in cells)
+
+    lines = [line(header, "th"), *(line(row, "td") for row in rows)]
+    body = "".join(f"<tr>{each}</tr>" for each in lines)
+    return f"<table><caption>{escape(title)}</caption>{body}</table>"
 
 
 class Private:
@@ -60,6 +78,28 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
 
 
+def headline(document: Document) -> Facts:
+    """Return the guarantee and the error of a plan or a certificate, each as one sentence."""
+    person, labels = document.get("person"), document["labels"]
+    whose = "one row's label"
+    if person is not None:
+        rows = f"at most {number(person['rows'])} rows of an id in column {person['column']!r}"
+        whose = f"all labels of one person ({rows})"
+    low, high = document["label_range"]
+    what = f"predictions of {labels['column'] or 'the label'} ({low:g} to {high:g})"
+    if "classes" in labels:
+        what = f"predicted probabilities of {labels['classes'][1]!r}"
+    rms, verb = document["utility"]["added_rms"], "are" if "software" in document else "will be"
+    error = f"{what} {verb} off by {number(rms, 3)} because of privacy (root mean square)"
+    if rms is None:
+        error = f"how far {what} {verb} off because of privacy is not known in advance"
+    budget = format_budget(document["epsilon"], document["delta"])
+    guarantee = f"{budget} for {whose}, by {document['mechanism']}"
+    if (document["draw"] or {}).get("guarantee") == "over-draw":
+        guarantee += ", while the draw of the bags is secret"
+    return ("guarantee", guarantee), ("error", error)
+
+
 def describe_floor(document: Document) -> Facts:
     """Describe the residual floor of a plan or a certificate."""
     floor, rows = document["floor"], document["bag_size"]
@@ -67,15 +107,6 @@ def describe_floor(document: Document) -> Facts:
     if "added_variance" in floor:  # a release
         words += f", noise of variance {number(floor['added_variance'] / rows)} per row added"
     return (("floor", words),)
-
-
-def describe_person(document: Document) -> Facts:
-    """Describe whose labels are covered together, where that is a person's."""
-    person = document.get("person")
-    if person is None:
-        return ()
-    rows = f"all rows of a person together, at most {number(person['rows'])}"
-    return (("protects", f"{rows} (ids in column {person['column']!r})"),)
 
 
 def describe_draw(document: Document) -> Facts:

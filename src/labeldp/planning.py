@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp.data.source import TABLE_OPTIONS, Source, applicable, as_source
-from labeldp.display import ROWS_LEFT_OUT, ReprMixin, format_budget, left_out_words, number
+from labeldp.display import (
+    ROWS_LEFT_OUT,
+    ReprMixin,
+    format_budget,
+    headline,
+    left_out_words,
+    number,
+)
 from labeldp.errors import (
     InputError,
     LabelDPError,
@@ -74,38 +81,40 @@ class Plan(MechanismPlan, ReprMixin):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """What will be published and what a fit of it is forecast to give, for people."""
-        forecast, (low, high) = self.forecast, self.labels.range
-        document = self.claim.to_json()
-        rows = "1 row" if document["bag_size"] == 1 else f"{number(document['bag_size'])} rows"
-        leverage = document["max_leverage"]
-        squares = (forecast.added_mse, forecast.added_low, forecast.added_high)
-        mean, least, most = map(math.sqrt, squares)
-        share = f"{100 * mean / (high - low):.2g}% of the label range"
+        forecast, document = self.forecast, self.claim.to_json()
+        leverage, size = document["max_leverage"], number(document["bag_size"])
         labels = "any labels"
         if not forecast.added_exact:
             source = "guessed" if forecast.residual_source == "guess" else "stated"
             labels = f"a residual mean square of {number(forecast.residual_ms)} ({source})"
-        kept = f"up to {max(0.0, self.explained_share_kept):.0%}"
+        ends = " to ".join(
+            number(math.sqrt(ms)) for ms in (forecast.added_low, forecast.added_high)
+        )
         return [
+            *self.headline,
+            ("error in 90 % of releases", f"{ends}, for {labels}"),
             ("rows, independent columns", f"{number(document['rows'])}, {document['rank']}"),
             *([] if leverage is None else [("largest leverage", number(leverage))]),
-            ("classes", "{!r} (0), {!r} (1)".format(*classes))
-            if (classes := self.table.get("classes"))
-            else ("label range", f"{low:g} to {high:g}"),
-            ("budget", format_budget(self.claim.epsilon, self.claim.delta)),
-            ("mechanism, accountant", f"{self.claim.mechanism}, {document['accountant']['name']}"),
-            ("aggregates", f"{number(document['bags'])} of {rows} each"),
+            ("accountant", document["accountant"]["name"]),
+            ("aggregates, rows in each", f"{number(document['bags'])}, {size}"),
             *self.mechanism.describe(document),
-            (
-                "error that privacy adds",
-                f"{number(mean)} in a prediction, root mean square ({share})",
-            ),
-            ("", f"{number(least)} to {number(most)} in 90 % of releases, for {labels}"),
-            (
-                "kept of what features explain",
-                f"{kept}, if they explain half of the label's variance",
-            ),
         ]
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        """What a certificate will say of the label and the error, as far as it is known."""
+        rms, classes = math.sqrt(self.forecast.added_mse), self.table.get("classes")
+        labels = {"column": self.table.get("label")} | ({"classes": classes} if classes else {})
+        return {"labels": labels, "utility": {"added_rms": rms if math.isfinite(rms) else None}}
+
+    @property
+    def headline(self) -> list[tuple[str, str]]:
+        """What a release will guarantee, its expected error and what it keeps: three sentences."""
+        gain = (
+            "if the features explain half of the label's variance, predictions will keep up to "
+            f"{max(0.0, self.explained_share_kept):.0%} of that"
+        )
+        return [*headline(self.claim.to_json() | self.expected), ("gain", gain)]
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         budget = format_budget(self.claim.epsilon, self.claim.delta)
@@ -410,14 +419,14 @@ def choose_mechanism(choices: Choices, source: Source, engine: Engine) -> Mechan
             mechanism.check_source(source)
             least = mechanism.least_added_mse(request, design)
             if best is not None and least >= best.forecast.selection_score:
-                errors.append(f"{mechanism.name} ≥ {number(math.sqrt(least))}")
+                errors.append(f"{mechanism.name} at least {number(math.sqrt(least), 3)}")
                 continue
             plan = mechanism.plan(request, design, source, engine)
         except LabelDPError as problem:
             problems.append(problem)
             continue
         score = plan.forecast.selection_score
-        errors.append(f"{mechanism.name} {number(math.sqrt(score))}")
+        errors.append(f"{mechanism.name} {number(math.sqrt(score), 3)}")
         if best is None or score < best.forecast.selection_score:
             best = plan
     if best is None:
@@ -425,8 +434,8 @@ def choose_mechanism(choices: Choices, source: Source, engine: Engine) -> Mechan
     notes = []
     if len(errors) > 1:
         notes.append(
-            f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
-            f"prediction: {', '.join(errors)}"
+            f"auto chose {best.claim.mechanism}, which adds least error to predictions: "
+            f"{', '.join(errors)} (root mean square)"
         )
     if any(each.closed_form and each not in considered for each in known):
         only = ", ".join(each.name for each in considered)
@@ -631,9 +640,28 @@ def plan(
     # People read the first few notes, so the later a stage is, the earlier its notes stand.
     rows, notes = draft.features.rows, draft.notes
     if draft.claim.delta == 0.0 < choices["delta"]:
-        notes = ("the guarantee has pure ε: nothing of δ is spent", *notes)
+        notes = ("the guarantee is pure ε-DP: δ = 0", *notes)
     if (left_out := source.rows_left_out(rows)) is not None:
         notes = (f"{ROWS_LEFT_OUT}: {left_out_words(left_out, rows)}", *notes)
     values = {each.name: getattr(draft, each.name) for each in fields(draft)}
     values |= {"notes": notes, "force": force and not draft.is_useful}
     return Plan(**values | {"table": source.keywords, "design": None})
+
+
+def forecast_curve(
+    source: Source, planned: Plan, engine: Engine | None = None, **choices: Any
+) -> list[dict[str, float]]:
+    """Return the expected error at the ε of a plan and at smaller and larger ones.
+
+    `choices` are the keywords of `plan`. `error` is the root mean square of what privacy adds to a
+    prediction. An ε at which no plan is possible is left out.
+    """
+    points = []
+    choices |= {"mechanism": planned.claim.mechanism, "force": True}
+    choices["engine"] = engine or engine_for(source)  # one for all: it keeps what it has read
+    for power in range(-3, 4):
+        epsilon = planned.claim.epsilon * 2.0**power
+        with suppress(PlanError):
+            square = plan(source, **choices | {"epsilon": epsilon}).forecast.added_mse
+            points.append({"epsilon": epsilon, "error": math.sqrt(square)})
+    return [each for each in points if math.isfinite(each["error"])]

@@ -17,7 +17,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from labeldp.data.columns import (
 )
 from labeldp.data.source import Source, open_table, scan
 from labeldp.data.text_types import TextOptions
+from labeldp.display import ReprMixin
 from labeldp.errors import InputError, to_str_tuple
 from labeldp.features.categories import merge_levels
 from labeldp.features.column_stats import (
@@ -77,6 +78,10 @@ _MENDS: tuple[tuple[str, str, str], ...] = (
 _MOSTLY = 0.8
 _SAMPLE = 2_000
 
+LEAK = "THE LABEL LEAKS"
+"""How a finding begins if public columns tell the label."""
+_BARS = 16
+"""Of a histogram: equal parts of the range of a number, or the most frequent levels."""
 _MANY_IDS, _MANY_NUMBERS = 12, 100
 """Different values from which a column can hold ids, and from which numbers can be some."""
 _REPEATED = 1.2  # rows per id from which ids repeat
@@ -114,7 +119,7 @@ def look(
     decimal: str | None = None,
     na: Sequence[str] | None = None,
     date_format: str | None = None,
-) -> dict[str, Any]:
+) -> Look:
     """Return what a table holds, and the options that suit it.
 
     Parameters
@@ -132,8 +137,9 @@ def look(
 
     Returns
     -------
-    dict[str, Any]
-        Plain values. "columns" has a dictionary for each feature, "options" the words to append to
+    Look
+        A dictionary of plain values, which shows itself as a table: "columns" has a dictionary for
+        each feature, "findings" are sentences by weight, "options" the words to append to
         `labeldp release`, "needed" what only you can choose.
 
     Raises
@@ -176,7 +182,7 @@ def look(
     table = _read_features(source)
     columns = describe_columns(source, table)
     kinds = {facts["name"]: facts["kind"] for facts in columns}
-    answer: dict[str, Any] = {
+    answer: Facts = {
         "table": str(data) if isinstance(data, str | Path) else source.reader.format,
         "rows": source.total_rows or table.num_rows,
         "rows_read": table.num_rows,
@@ -186,7 +192,22 @@ def look(
         "label": None if label is None else describe_label(source, table, columns),
     }
     answer["findings"] = list(_findings(answer))
-    return answer | _release_options(answer, named, text)
+    return Look(answer | _release_options(answer, named, text))
+
+
+class Look(ReprMixin, dict[str, Any]):
+    """The answer of `look`."""
+
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
+        columns = [(each["name"], f"{each['kind']}, {each['why']}") for each in self["columns"]]
+        findings = [("finding", text) for text in self["findings"]]
+        return f"{self['table']}: {summary(self)}", [*findings, *columns]
+
+    def to_frame(self) -> Any:
+        """Return the columns as a pandas data frame, one row each."""
+        import pandas
+
+        return pandas.DataFrame(self["columns"]).set_index("name")
 
 
 def _read_features(source: Source) -> pa.Table:
@@ -230,13 +251,15 @@ def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what only the curator may know."""
-    public = "(for the curator only): features are published, and labels would be with them"
+    """Yield what only the curator may know, leaks first."""
+    public = "(for the curator only). Features are published, and labels would be with them"
     for name, why in label["copies"].items():
-        yield f"{name} {why} {public}; `drop={shlex.quote(join_list([name]))}`"
+        drop = f"`drop={shlex.quote(join_list([name]))}`"
+        yield f"{LEAK}: {name} {why} {public}: leave it out, {drop}"
     if label["parts"]:
         names = join_list(label["parts"])
-        yield f"the label follows from {names} and others {public}; `drop={shlex.quote(names)}`"
+        drop = f"leave them out, `drop={shlex.quote(names)}`"
+        yield f"{LEAK}: the label follows from {names} and others {public}: {drop}"
     for name in label["close"]:
         yield f"{name} follows the label closely (for the curator only): is it public? Features are"
     if label["missing"]:
@@ -325,6 +348,11 @@ def _describe(column: Column, values: pa.ChunkedArray, statistics: ColumnStatist
         findings += _no_answer(name, numbers)
         if kind == "number":
             facts |= {"low": float(numbers.min()), "high": float(numbers.max())}
+            facts["why"] = f"{facts['low']:g} to {facts['high']:g}"
+            facts["histogram"] = np.histogram(numbers, _BARS)[0].tolist()
+    if kind == "category":
+        counts = values.drop_null().value_counts().field("counts").to_numpy()
+        facts["histogram"] = np.sort(counts)[::-1][:_BARS].tolist()
     if kind == "category" and levels is not None and not levels.too_many:
         merge_levels(name, levels.counts, min_count, findings)
     return facts | {"findings": findings}

@@ -16,11 +16,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
 from typing import Any
 
-from labeldp.accounting.privacy_profile import best_true_positive_rate
-from labeldp.display import ROWS_LEFT_OUT, format_budget, left_out_words
+from labeldp.display import ROWS_LEFT_OUT, format_budget, headline, left_out_words, number
 from labeldp.errors import InputError, ReleaseError
+from labeldp.learners.linear import release_quality
+from labeldp.learners.models import Quality
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.planning import Plan
+from labeldp.profile import LEAK, Look, command, summary
 from labeldp.releases.certificate import ABOUT, best_guess, claimed_fields
 from labeldp.releases.files import Release
 from labeldp.releases.side_files import (
@@ -35,7 +37,6 @@ from labeldp.verification import verify
 
 _KEY_DIGITS = 16
 PRIORS = (0.01, 0.1, 0.5, 0.9)
-FALSE_ALARMS = (0.001, 0.05)
 LIMITS = (
     "whoever holds the labels is trusted: the guarantee is about what was published, not about "
     "who else sees the table",
@@ -72,42 +73,60 @@ def release_report(directory: str | Path) -> dict[str, Any]:
         f"check it again: {command}; with the public features: {command} --data TABLE",
         signed,
     ]
-    document = report(release.certificate, release.features.columns)
+    document = report(release.certificate, release.features.columns, release_quality(release))
     return document | {"release": folder.name, "checked": checks}
 
 
-def plan_report(plan: Plan) -> dict[str, Any]:
-    """Return the report of a plan: nothing has been published, and no label was read."""
-    claim = claimed_fields(plan.claim) | {"labels": {"column": None}, "seal": plan.feature_sums}
+def plan_report(plan: Plan, curve: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """Return the report of a plan: nothing has been published, and no label was read.
+
+    `curve` is what `forecast_curve` returns.
+    """
+    claim = claimed_fields(plan.claim) | {"seal": plan.feature_sums}
+    claim["labels"] = plan.expected["labels"]
     left_out = [note for note in plan.notes if note.startswith(ROWS_LEFT_OUT)]
     read = "of the labels only which are missing was read" if left_out else "no label was read"
-    checks = [f"nothing has been published yet, and {read}", *left_out]
-    return report(claim, plan.features.columns) | {"release": None, "checked": checks}
+    document = report(claim, plan.features.columns)
+    facts = [*document["facts"], *(tuple(note.split(": ", 1)) for note in left_out)]
+    return document | {
+        "release": None,
+        "checked": [f"nothing has been published yet, and {read}"],
+        "facts": facts,
+        "headline": plan.headline,
+        "forecast_curve": list(curve),
+    }
 
 
-def report(certificate: dict[str, Any], columns: Sequence[str] = ()) -> dict[str, Any]:
-    """Return all that follows from the certificate and the names of the public columns."""
+def report(
+    certificate: dict[str, Any], columns: Sequence[str] = (), quality: Quality | None = None
+) -> dict[str, Any]:
+    """Return all that follows from the certificate, the public columns and what a fit shows."""
+    planned = "software" not in certificate
     curve = [(float(e), float(d)) for e, d in certificate["curve"]]
     epsilon, delta = certificate["epsilon"], certificate["delta"]
     about, person = certificate.get("about") or {}, certificate.get("person")
-    whose, beyond = "one label", "Someone with several rows"
-    if person is not None:
-        whose = "all labels of one person"
-        beyond = f"Someone with more than {person['rows']:,} rows, or several persons together"
+    whose = "one label" if person is None else "all labels of one person"
     factor = format_upper_bound(math.exp(epsilon)) if epsilon < 700 else "an astronomical number of"
-    unless = f", but for a probability of δ = {delta:g} on which this may not hold" if delta else ""
+    unless = f", except with a probability of δ = {delta:g}" if delta else ""
     stated = {name.replace("_", " "): about.get(name) for name in ABOUT}
+    label = certificate["labels"]["column"] or "the label"
+    what, came = ("Plan", "will come") if planned else ("Release", "came")
+    gain = [] if quality is None else [("gain", quality.in_words)]
     return {
-        "title": about.get("name") or "A label-private release",
+        "label": label,
+        "title": about.get("name") or f"{what} of {label}, with private labels",
+        "planned": planned,
         "about": [(name, str(text)) for name, text in stated.items() if text],
         "not_stated": [name for name, text in stated.items() if not text],
-        "published": _published(certificate, columns),
+        "facts": _facts(certificate, columns),
+        "headline": [*headline(certificate), *gain],
+        "technical": _technical(certificate),
         "epsilon": epsilon,
         "delta": delta,
         "unit": certificate["unit"],
         "whose": whose,
         "promise": (
-            f"Whatever was published would have come out nearly as likely, had {whose} "
+            f"What is published {came} out nearly as likely as it would, had {whose} "
             f"been anything else in the range: no outcome is more than e^ε = {factor} times "
             f"as likely{unless}. That holds against anyone, whatever they know already and "
             "whatever they compute."
@@ -124,60 +143,57 @@ def report(certificate: dict[str, Any], columns: Sequence[str] = ()) -> dict[str
             for prior in PRIORS
         ],
         "exceeded": exceeded(curve, epsilon),
-        "attacks": [
-            {"false_alarms": rate, "found": best_true_positive_rate(curve, rate)}
-            for rate in FALSE_ALARMS
-        ],
-        "beyond": beyond,
+        "person_rows": None if person is None else person["rows"],
         "groups": [
             {name: group[name] for name in ("rows", "epsilon", "delta")}
             for group in certificate["groups"]
         ],
-        "error": _error(certificate["utility"]),
         "not_protected": [*certificate["not_protected"], *LIMITS],
         "trust_model": certificate["trust_model"],
         "ledger": _ledger(certificate.get("ledger")),
         "seal": certificate["seal"],
+        "forecast_curve": [],
     }
 
 
-def _published(certificate: dict[str, Any], columns: Sequence[str]) -> list[tuple[str, str]]:
+def _facts(certificate: dict[str, Any], columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what a reader must know first: the label, what is public, what is published."""
     low, high = certificate["label_range"]
-    labels = certificate["labels"]
-    ends = f"between {low:,g} and {high:,g}"
+    labels, rows, size = (certificate[name] for name in ("labels", "rows", "bag_size"))
+    values = f"numbers between {low:,g} and {high:,g}; errors below are in the same unit"
     if "classes" in labels:
-        ends = "{!r} (0) or {!r} (1)".format(*labels["classes"])
+        values = "{!r} (0) or {!r} (1)".format(*labels["classes"])
+    numbers = f"{certificate['bags']:,} sums (aggregates) of {size:,} rows each, with noise"
+    if size == 1:
+        numbers = "the label of each row, with noise"
     facts = [
-        ("numbers", f"{certificate['bags']:,} aggregates of {certificate['rows']:,} rows"),
-        ("private label", f"{labels['column'] or 'as planned'}, {ends}"),
+        ("private column", f"{labels['column'] or 'the label'}: {values}"),
+        ("treated as public", ", ".join(columns) or "all other columns"),
+        ("rows of the table", f"{rows:,}"),
+        ("numbers", numbers),
     ]
-    if columns:
-        facts.append(("public columns", ", ".join(columns)))
     if labels.get("missing") == "rows dropped":
         words = "left out; how many was not recorded"  # by earlier versions
         if "rows_left_out" in labels:
-            words = left_out_words(labels["rows_left_out"], certificate["rows"])
+            words = left_out_words(labels["rows_left_out"], rows)
         facts.append(("rows without a label", words))
-    facts.append(("mechanism", certificate["mechanism"]))
+    return facts
+
+
+def _technical(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return facts about the mechanism and the error, and when and by what was drawn."""
+    facts = [("mechanism", certificate["mechanism"])]
     facts += mechanism_named(certificate["mechanism"]).describe(certificate)
+    facts.append(("best attack", certificate["attack_risk"]["in_words"]))
+    utility = certificate["utility"]
+    if (high := utility["added_rms_high"]) is not None:
+        ends = f"{utility['added_rms_low']:.4g} to {high:.4g}"
+        facts.append(("error in nine of ten releases", f"{ends} ({utility['added_basis']})"))
     if "software" in certificate:  # a plan has none of it, and an experiment no date
         software = certificate["software"]
         when = certificate["released_at"] or "as an experiment, without a date"
         facts.append(("drawn", f"{when}, by {software['name']} {software['version']}"))
     return facts
-
-
-def _error(utility: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what privacy costs a least-squares fit, in label units."""
-    rms, low, high = (utility[f"added_rms{end}"] for end in ("", "_low", "_high"))
-    if rms is None and high is None:
-        return [("added to a prediction", "not known in closed form")]
-    facts = []
-    if rms is not None:
-        facts.append(("added to a prediction, root mean square", f"{rms:.4g}"))
-        facts.append(("the same over the label range", f"{utility['added_of_range']:.2%}"))
-    facts.append(("in nine of ten releases", f"{low:.4g} to {high:.4g}"))
-    return [*facts, ("basis", utility["added_basis"])]
 
 
 def _ledger(entry: dict[str, Any] | None) -> str:
@@ -189,12 +205,8 @@ def _ledger(entry: dict[str, Any] | None) -> str:
         )
     cost = f"ε = {format_upper_bound(entry['epsilon'], 4)} at δ = {entry['delta']:g}"
     where = f"entry {entry['entry']} of ledger {entry['ledger']}"
-    if entry["releases"] == 1:
-        return f"the ledger counts no earlier release: {cost} ({where})"
-    return (
-        f"{entry['releases']} releases of this table or of its persons cost {cost}, "
-        f"this one included ({where})"
-    )
+    count = "the first release" if entry["releases"] == 1 else f"{entry['releases']} releases"
+    return f"{count} of this table or of its persons cost {cost}, this one included ({where})"
 
 
 # ---- what a privacy curve means for a person, in chances
@@ -248,32 +260,41 @@ def report_page(document: Mapping[str, Any]) -> str:
     """Return the HTML page of a report."""
     exceeded, points = document["exceeded"], document["curve"]
     kind = "Plan" if document["release"] is None else f"Release {document['release']}"
-    beliefs = [
-        (
-            f"{100 * each['before']:g}%",
-            f"{format_lower_bound(100 * each['after'][0])}%",
-            *map(_most, (each["after"][1], each["without"], each["right"])),
-        )
-        for each in document["beliefs"]
-    ]
-    attacks = [(f"{100 * e['false_alarms']:g}%", _most(e["found"])) for e in document["attacks"]]
+    beliefs, guesses = [], []
+    for each in document["beliefs"]:
+        before, (least, most) = 100 * each["before"], each["after"]
+        ends = f"{format_lower_bound(100 * least)}% to {_most(most)}"
+        beliefs.append((f"{before:g}%", 100 * least, 100 * (most - least), before, ends))
+        guesses.append((f"{before:g}%", *map(_most, (each["without"], each["right"]))))
     groups = []
     for group in document["groups"]:
         epsilon = group["epsilon"]
         bound = "no bound" if epsilon is None else format_upper_bound(epsilon, 4)
         groups.append((f"{group['rows']:,}", bound, f"{group['delta']:.3g}"))
     budget = format_budget(document["epsilon"], document["delta"])
+    largest, forecasts = max((e["error"] for e in document["forecast_curve"]), default=1.0), []
+    for epsilon, error in (each.values() for each in document["forecast_curve"]):
+        name = f"{epsilon:g}{' (this plan)' * (epsilon == document['epsilon'])}"
+        forecasts.append((name, 0, 100 * error / largest, None, number(error, 3)))
     shown = {
         "subtitle": f"{kind}: label differential privacy, {budget}",
         "not_stated": ", ".join(document["not_stated"]),
-        "exceeded": f"; more in at most {_most(exceeded)} of releases" if exceeded else "",
+        "exceeded": _most(exceeded) if exceeded else "",
         "beliefs": beliefs,
-        "attacks": attacks,
+        "guesses": guesses,
         "groups": groups,
-        "epsilons": [f"{epsilon:.3g}" for epsilon, _ in points],
-        "deltas": ("δ", *(format_upper_bound(delta, 2) for _, delta in points)),
+        "points": [(f"{epsilon:.3g}", format_upper_bound(delta, 2)) for epsilon, delta in points],
+        "forecasts": forecasts,
+        "largest": number(largest, 3),
     }
     return render("report.html", {**document, **shown})
+
+
+def look_page(found: Look) -> str:
+    """Return the HTML page of what `look` found."""
+    leaks = [text for text in found["findings"] if text.startswith(LEAK)]
+    shown = {"found": found, "leaks": leaks, "summary": summary(found)}
+    return render("look.html", shown | {"command": command(found)})
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:

@@ -38,14 +38,27 @@ def test_plan(data: Path, tmp_path: Path) -> None:
 def test_plan_for_people(data: Path) -> None:
     result = labeldp("plan", "--anyway", data, *LABEL, *QUICK)
     assert (result.code, result.remarks) == (0, "")
-    for text in (
-        "no label was read",
-        "error that privacy adds",
-        "Privacy curve",
-        "ε = 1, δ = 1e-06",
-        "exact-worst-case",
-    ):
-        assert text in result.out
+    title, *facts = result.out.strip().splitlines()
+    assert title == "Plan, made without reading a label"
+    sentences = [line for line in facts if not line.startswith(" ")]
+    assert [line.split()[0] for line in sentences] == ["guarantee", "error", "gain"]
+    assert "ε = 1, δ = 1e-06 for one row's label, by wtd-flag" in sentences[0]
+    assert "will be" in sentences[1]
+    more = labeldp("plan", "--anyway", data, *LABEL, *QUICK, "--verbose").out
+    for text in ("error in 90 % of releases", "Privacy curve", "exact-worst-case"):
+        assert text in more
+
+
+def test_the_forecast_at_other_budgets(data: Path) -> None:
+    asked = ("plan", "--anyway", data, *LABEL)
+    found = labeldp(*asked, "--curve", "--json").json
+    points = found["forecast_curve"]
+    assert [point["epsilon"] for point in points] == [0.125, 0.25, 0.5, 1, 2, 4, 8]
+    errors = [point["error"] for point in points]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[3] == pytest.approx(found["forecast"]["added_ms"] ** 0.5)
+    assert "at other ε" in labeldp(*asked, "--curve").out
+    assert "forecast_curve" not in labeldp(*asked, "--json").json
 
 
 def test_a_plan_whose_mean_error_is_infinite_is_still_json(data: Path, tmp_path: Path) -> None:
@@ -100,8 +113,15 @@ def test_release_and_verify(data: Path, tmp_path: Path) -> None:
 def test_release_and_verify_for_people(data: Path, tmp_path: Path) -> None:
     result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "r")
     assert (result.code, result.remarks) == (0, "")
-    for text in ("ε = 1, δ = 1e-06", "exact-worst-case", "best attack", "labeldp verify"):
-        assert text in result.out
+    lines = [line for line in result.out.splitlines() if not line.startswith(" ")]
+    names = ["guarantee", "error", "gain", "", "release", "check it", "use it", ""]
+    assert [line.partition("  ")[0] for line in lines] == names
+    assert "ε = 1, δ = 1e-06 for one row's label, by wtd-flag" in lines[0]
+    assert " are off " in lines[1]
+    again = (*LABEL, *QUICK, "--out", tmp_path / "v", "--verbose")
+    more = labeldp("release", "--anyway", data, *again).out
+    for text in ("exact-worst-case", "best attack"):
+        assert text in more
     checked = labeldp("verify", tmp_path / "r")
     assert checked.code == 0
     assert "is valid: 40 aggregates of 2,000 rows" in checked.out

@@ -182,7 +182,7 @@ def test_an_a_priori_claim_is_one_line_too(data: Path) -> None:
 def test_a_plan_for_people_says_what_hides_the_labels(data: Path) -> None:
     shown = labeldp(
         "plan", "--anyway", data, *LABEL, "--mechanism", "sampled-noisy-wtd-lag",
-        "--bags", 20, "--bag-size", 20, "--noisy-fraction", 0.5,
+        "--bags", 20, "--bag-size", 20, "--noisy-fraction", 0.5, "--verbose",
     )  # fmt: skip
     assert "50% of the labels" in shown.out
     assert "given-bags" in shown.out

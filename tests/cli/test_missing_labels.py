@@ -26,7 +26,7 @@ def test_the_notes_the_certificate_and_the_report_say_it(form: str, tmp_path: Pa
     asked = ("--label", "y", "--label-range", 0, 10, "--drop-missing-labels")
     done = labeldp("release", path, *asked, "--out", tmp_path / "r")
     assert done.code == 0
-    assert done.err.splitlines()[0] == WORDS
+    assert WORDS in done.err.splitlines()
     certificate = json.loads((tmp_path / "r" / "certificate.json").read_text())
     assert certificate["labels"]["rows_left_out"] == 25
     assert labeldp("verify", tmp_path / "r", "--data", path).code == 0
@@ -35,8 +35,8 @@ def test_the_notes_the_certificate_and_the_report_say_it(form: str, tmp_path: Pa
     planned = labeldp("plan", path, *asked, "--report", tmp_path / "p.html")
     assert planned.code == 0
     page = (tmp_path / "p.html").read_text()
-    assert WORDS in page
-    assert "public columns" in page
+    assert WORDS.partition(": ")[2] in page
+    assert "treated as public" in page
     assert "no label was read" not in page
 
 

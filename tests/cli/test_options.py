@@ -93,7 +93,7 @@ def test_every_keyword_of_scan_is_an_option() -> None:
 @pytest.mark.parametrize("command", ["plan", "release"])
 def test_every_keyword_of_plan_and_of_its_mechanisms_is_an_option(command: str) -> None:
     own = {
-        "plan": {"report"},
+        "plan": {"report", "curve"},
         "release": {"plan_file", "about", "again", "ledger_file", "dataset"},
     }[command]
     mechanisms = {each.name for m in mechanisms_list() for each in fields(m.Options)}

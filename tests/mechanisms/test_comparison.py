@@ -98,7 +98,7 @@ def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
 
 def test_a_mechanism_that_cannot_win_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labeldp.mechanisms.wtd_flag.WtdFlag.plan", None)
-    assert any(f"{FLAG} ≥" in note for note in plan(source(2000), **BUDGET).notes)
+    assert any(f"{FLAG} at least" in note for note in plan(source(2000), **BUDGET).notes)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 6.0])

@@ -63,7 +63,7 @@ def test_a_copy_of_the_label_is_dropped(name: str) -> None:
     found = look(pa.table({"x": X, "copy": copy, "y": labels}), label="y")
     assert [*found["label"]["copies"]] == ["copy"]
     assert found["options"][:4] == ["--label", "y", "--drop", "copy"]
-    assert found["findings"][0].startswith("copy "), "the gravest first"
+    assert found["findings"][0].startswith("THE LABEL LEAKS: copy "), "the gravest first"
     assert "(for the curator only)" in found["findings"][0]
 
 

@@ -109,15 +109,7 @@ def compose(directories: tuple[Path, ...], delta: float | None, as_json: bool) -
     if as_json:
         emit_json({"releases": [str(each) for each in directories], **document})
         return
-    emit_facts(
-        f"{len(directories)} release{'s' * (len(directories) != 1)} together",
-        [
-            ("protects", joint.unit),
-            ("ε", f"{epsilon:.6g} at δ = {delta:g}"),
-            ("sum of their ε", f"{joint.sum_of_epsilons:g}"),
-            ("as a Gaussian mechanism", joint.mu and f"μ = {joint.mu:.6g}"),
-        ],
-    )
+    emit_facts(*joint.facts(delta))
     rows = [(number(e), f"{d:.3g}") for e, d in document["curve"]]
     emit_table("Privacy curve of all together", ("ε", "δ at most"), rows)
 

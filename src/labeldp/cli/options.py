@@ -153,7 +153,7 @@ settings_option = option(
     "--option", "-o", "settings", metavar="NAME=VALUE", multiple=True, help=_OTHER
 )
 verbose_option = option(
-    "--verbose", is_flag=True, group="Output options", help="Show all notes instead of five."
+    "--verbose", is_flag=True, group="Output options", help="Show details and all notes."
 )
 text_options = together(
     option(

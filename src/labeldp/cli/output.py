@@ -93,7 +93,8 @@ def _print(title: str, body: Any) -> None:
         needed = console.measure(body, options=console.options.update(max_width=10_000)).minimum
         console.width = max(console.width, needed)
     with console.capture() as capture:
-        console.print(title, style="bold")
+        if title:
+            console.print(title, style="bold")
         console.print(body)
     print("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))
 

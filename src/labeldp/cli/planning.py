@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from labeldp.cli.output import (
     say,
     write_text,
 )
-from labeldp.display import number
+from labeldp.display import headline, number
 from labeldp.errors import InputError
 from labeldp.io_util import check_target
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from labeldp.planning import Plan
     from labeldp.releases.files import Release
 
-MOST_NOTES = 5
+MOST_NOTES = 3
 """Shown without --verbose."""
 _NO_LABEL = (
     "no label column was named, so every column is treated as a public feature; name it (--label), "
@@ -54,29 +55,33 @@ _NO_LABEL = (
 @data_argument
 @option("--label", metavar="COLUMN", help="The private column; its facts are for the curator only.")
 @column_options
+@option("--html", type=Path, metavar="FILE", help="Write an HTML page to this new file.")
 @text_options
 @help_all_option
 @json_option
-def look(data: str, as_json: bool, **options: Any) -> None:
+def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
     """Show what a table holds and which options a release of it needs."""
     from labeldp.profile import command, look as profile, summary
 
+    if html is not None:
+        check_target(html)
     keywords, _ = split_options(options)
     answer = profile(data, **keywords)
     for name in ("findings", "notes"):
         answer[name] = [in_flags(text) for text in answer[name]]
+    if html is not None:
+        from labeldp.reporting import look_page
+
+        write_text(html, look_page(answer))
     note(answer["label"]["warning"] if "label" in keywords else _NO_LABEL)
     if as_json:
         emit_json(answer)
         return
-    shown = ("name", "kind", "distinct", "missing")
-    rows = []
-    for each in answer["columns"]:
-        remark = f"{each['low']:g} to {each['high']:g}" if "low" in each else each["why"]
-        rows.append([*(each[name] for name in shown), remark])
+    shown = ("name", "kind", "distinct", "missing", "why")
+    rows = [[each[name] for name in shown] for each in answer["columns"]]
     title = f"{answer['table']}: {summary(answer)}"
-    emit_table(title, ["column", *shown[1:], REMARKS], rows)
-    for text in (*answer["notes"], *answer["findings"]):
+    emit_table(title, ["column", *shown[1:-1], REMARKS], rows)
+    for text in (*answer["findings"], *answer["notes"]):
         sentence, *code = text.split("\n")
         say(f"- {sentence}", indent="  ")
         for line in code:
@@ -89,11 +94,13 @@ def look(data: str, as_json: bool, **options: Any) -> None:
 @verbose_option
 @option("--out", type=Path, help="Write the plan to this new file, for release --plan.")
 @option("--report", type=Path, metavar="FILE", help="Write an HTML page to read and sign.")
+@option("--curve", is_flag=True, help="Forecast the error at other ε, too, also in the report.")
 @json_option
 def plan(
     data: str,
     out: Path | None,
     report: Path | None,
+    curve: bool,
     engine_name: str,
     threads: int | None,
     verbose: bool,
@@ -101,7 +108,7 @@ def plan(
     **options: Any,
 ) -> None:
     """Show what a release would publish and guarantee; reads features and no labels."""
-    from labeldp.planning import plan as make_plan
+    from labeldp.planning import forecast_curve, plan as make_plan
 
     for target in filter(None, (out, report)):
         check_target(target)
@@ -109,30 +116,39 @@ def plan(
     scan_keywords, keywords = split_options(options)
     source = scan_table(data, engine_name, scan_keywords, formula=keywords.get("formula"))
     planned = make_plan(source, engine=engine, **keywords)
-    show_notes(planned, verbose)
     if out is not None:
         planned.save(out)
+    points = forecast_curve(source, planned, engine, **keywords) if curve else []
     if report is not None:
         from labeldp.reporting import plan_report, report_page
 
-        write_text(report, report_page(plan_report(planned)))
+        write_text(report, report_page(plan_report(planned, points)))
     if as_json:
-        emit_json(planned.to_json())
+        emit_json(planned.to_json() | ({"forecast_curve": points} if curve else {}))
+        show_notes(planned, planned.notes, verbose)
         return
-    emit_facts("Plan (from public facts; no label was read)", planned.facts)
-    rows = [[f"{e:g}", f"{d:.3g}"] for e, d in planned.claim.curve()]
-    emit_table("Privacy curve", ["ε", "δ(ε)"], rows)
+    facts = planned.facts if verbose else planned.headline
+    if out is not None:
+        facts += [("", ""), ("release it", f"labeldp release {data} --plan {out} --out DIRECTORY")]
+    emit_facts("Plan, made without reading a label", facts)
+    if curve:
+        errors = [list(each.values()) for each in points]
+        emit_table("Error of a prediction at other ε", ["ε", "error"], errors)
+    if verbose:
+        rows = [[f"{e:g}", f"{d:.3g}"] for e, d in planned.claim.curve()]
+        emit_table("Privacy curve", ["ε", "δ(ε)"], rows)
+    show_notes(planned, planned.notes, verbose)
 
 
-def show_notes(planned: Plan, verbose: bool) -> None:
-    """Print warnings and the most important notes of a plan."""
+def show_notes(planned: Plan, notes: Sequence[str], verbose: bool) -> None:
+    """Print the warnings of a plan and the most important notes."""
     for text in planned.warnings:
         note(f"WARNING: {text}")
-    texts = planned.notes if verbose else planned.notes[:MOST_NOTES]
+    texts = notes if verbose else notes[:MOST_NOTES]
     for text in texts:
         note(text)
-    if len(texts) < len(planned.notes):
-        note(f"and {len(planned.notes) - len(texts)} more notes with --verbose")
+    if len(texts) < len(notes):
+        note(f"{len(notes) - len(texts)} more with --verbose")
 
 
 @click.command(cls=Command)
@@ -194,7 +210,6 @@ def release(
     source = scan_table(data, engine_name, scan_keywords, formula=formula, plan=planned)
     if planned is None:
         planned = make_plan(source, engine=engine, **keywords)
-    show_notes(planned, verbose)
     released = planned.release_to(
         out,
         source,
@@ -205,9 +220,6 @@ def release(
         ledger=ledger,
         dataset=dataset,
     )
-    stated = released.certificate["about"]
-    if stated is not None and stated["missing"]:
-        note(f"{about} does not say: {', '.join(stated['missing'])}")
     quality = release_quality(released, source)
     if as_json:
         facts = None
@@ -215,39 +227,39 @@ def release(
             facts = asdict(quality) | {"beats_the_constant": quality.beats_the_constant}
         emit_json({"release": str(out), "certificate": released.certificate, "quality": facts})
     else:
-        _show_release(planned, released, quality, out)
+        emit_facts("", _release_facts(released, quality, out))
+        if verbose:
+            attack = ("best attack", released.certificate["attack_risk"]["in_words"])
+            emit_facts("As planned", [*planned.facts, attack])
+    notes = list(planned.notes)
+    stated = released.certificate["about"]
+    if stated is not None and stated["missing"]:
+        notes.insert(0, f"{about} does not say: {', '.join(stated['missing'])}")
+    if quality is not None and quality.r2_warning is not None:
+        notes.insert(0, quality.r2_warning)
+    show_notes(planned, notes, verbose)
     if quality is None or quality.beats_the_constant:
         return 0
-    doubt = f"their gain in mean squared error is {_gain(quality)}"
-    if quality.worse is not None:
-        doubt = f"the probability that they are worse is {quality.worse:.2g}"
     note(
-        f"WARNING: the numbers in {out} do not show that predictions beat the mean of the labels: "
-        f"{doubt}; its budget is spent, but think before you publish (--force: exit with 0)"
+        f"WARNING: {quality.usefulness_warning} The budget of {out} is spent, but think before you "
+        "publish it. The exit code is 1 (0 with --force)."
     )
     return 0 if keywords.get("force") or planned.force else 1
 
 
-def _gain(quality: Quality) -> str:
-    return f"{number(quality.gain)} ± {number(quality.gain_error)}"
-
-
-def _show_release(planned: Plan, released: Release, quality: Quality | None, out: Path) -> None:
+def _release_facts(released: Release, quality: Quality | None, out: Path) -> list[tuple[str, str]]:
     certificate, entry = released.certificate, released.certificate["ledger"]
-    facts = planned.facts
-    if entry is not None:
-        cost = f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:g}"
-        facts.append(("ledger", f"entry {entry['entry']}; releases: {entry['releases']}, {cost}"))
-    if quality is not None:
-        gain = f"{_gain(quality)} in mean squared error, estimated from the release"
-        facts.append(("gain over the mean of labels", gain))
-        if quality.r2 is not None:
-            facts.append(("R²", f"{quality.r2:.2f} ± {quality.r2_error:.2f}"))
-        if quality.r2_warning is not None:
-            note(quality.r2_warning)
-    facts += [
-        ("best attack", certificate["attack_risk"]["in_words"]),
+    unknown = "not known: the release does not show its noise, or has too many columns"
+    facts = [
+        *headline(certificate),
+        ("gain", unknown if quality is None else quality.in_words),
+        ("", ""),
+        ("release", f"{out} ({number(certificate['bags'])} aggregates and their certificate)"),
         ("check it", f"labeldp verify {out}"),
         ("use it", released.fit_command(out)),
     ]
-    emit_facts(f"Released {out}", facts)
+    if entry is not None:
+        cost = f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:g}"
+        words = f"entry {entry['entry']}; this table has cost {cost} in all"
+        facts.append(("ledger", words))
+    return facts

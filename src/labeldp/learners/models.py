@@ -126,6 +126,17 @@ class Quality:
         return self.gain > 2 * self.gain_error
 
     @property
+    def in_words(self) -> str:
+        """R², or the gain where R² says little, as one sentence."""
+        if not self.beats_the_constant:
+            return "not shown: predictions may be no better than the label's mean"
+        if self.r2 is not None and self.r2_warning is None:
+            share = "the share of the label's variance that predictions explain"
+            return f"R² = {self.r2:.2f} ± {self.r2_error:.2f} ({share})"
+        less = f"{self.gain:.4g} ± {self.gain_error:.2g}"
+        return f"the mean squared error of predictions is {less} less than that of the label's mean"
+
+    @property
     def r2_warning(self) -> str | None:
         """Why R² says little, and what would help; None if it is known well enough."""
         if self.r2_error is None or self.r2_error <= MAX_R2_ERROR:
@@ -140,7 +151,7 @@ class Quality:
         """Why predictions may not beat a constant, and what would help; None if they do."""
         if self.beats_the_constant:
             return None
-        evidence = f"the gain is {self.gain:.4g} ± {self.gain_error:.2g} in mean square"
+        evidence = f"they lower the mean squared error by {self.gain:.4g} ± {self.gain_error:.2g}"
         if self.worse is not None:
             evidence = f"with probability {self.worse:.2g} they are worse"
         return (

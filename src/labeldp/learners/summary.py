@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.display import format_budget
+from labeldp.display import format_budget, html_table
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.coefficients import normal_deviations
@@ -94,6 +94,13 @@ class Summary:
         return "\n".join([*lines, "", *remarks] if remarks else lines)
 
     __str__ = __repr__ = text
+
+    def _repr_html_(self) -> str:
+        """Return the same as two tables for notebooks."""
+        entries = self.document["coefficients"]
+        notes = [("note", text) for text in self.document["notes"]]
+        facts = html_table("Fit", [*self._facts(), *notes])
+        return facts + html_table(self._title(), map(_table_cells, entries), _HEADER)
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""

@@ -19,6 +19,7 @@ import numpy as np
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, StatedProfile, SubsampledProfile
+from labeldp.display import ReprMixin
 from labeldp.errors import (
     InputError,
     MissingExtraError,
@@ -39,14 +40,27 @@ _ENDS = (0.0, 1e-12, 1e-6, 1e-3)
 """That curve ends at the first of these δ that it reaches."""
 
 
-@dataclass(frozen=True)
-class Joint:
+@dataclass(frozen=True, repr=False)
+class Joint(ReprMixin):
     """What releases guarantee together."""
 
     privacy_profile: PrivacyProfile
     unit: str
     """Whose labels are covered."""
     claims: tuple[Claim, ...]
+
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
+        return self.facts(self.largest_delta)
+
+    def facts(self, delta: float) -> tuple[str, list[tuple[str, str]]]:
+        """Return a title and what is guaranteed at δ, for people."""
+        facts = [
+            ("protects", self.unit),
+            ("ε", f"{self.epsilon(delta):.6g} at δ = {delta:g}"),
+            ("sum of their ε", f"{self.sum_of_epsilons:g}"),
+            ("as a Gaussian mechanism", "–" if self.mu is None else f"μ = {self.mu:.6g}"),
+        ]
+        return f"{len(self.claims)} release{'s' * (len(self.claims) != 1)} together", facts
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound of δ(ε)."""

@@ -32,6 +32,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import (
     InputError,
     LabelDPError,
@@ -339,7 +340,7 @@ def _persons_digest(debit: Entry) -> str | None:
 # ---- the ledger
 
 
-class Ledger:
+class Ledger(ReprMixin):
     """The ledger in a file; `Ledger.create` makes one."""
 
     def __init__(self, path: str | Path) -> None:
@@ -352,6 +353,15 @@ class Ledger:
         cap = Cap(to_float("epsilon", epsilon), to_float("delta", delta))
         chain.create(to_path("path", path), {"ledger": secrets.token_hex(8), **vars(cap)})
         return cls(path)
+
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
+        facts = []
+        for table in self.to_json()["tables"]:
+            spent, cap = table["epsilon"], format_budget(**table["cap"])
+            facts.append(
+                (table["dataset"], f"{table['releases']} releases: ε = {spent:.4g} of {cap}")
+            )
+        return f"Ledger {self.path}", facts or [("", "no release yet")]
 
     def limit(self, dataset: str, *, epsilon: float, delta: float = 1e-6) -> None:
         """Set another cap for one table; what was spent stays spent."""

@@ -28,7 +28,7 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.radial import LaplaceProfile, TwoPointProfile
 from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
-from labeldp.display import Document, Facts, describe_person, number
+from labeldp.display import Document, Facts, number
 from labeldp.errors import DataError, InputError, PlanError, one_of
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
@@ -342,7 +342,7 @@ class NoisyRows(Mechanism):
         pure = " (pure: δ = 0)" if claim.noise.is_pure else ""
         columns = "row number, label" + (" and raw features" if claim.with_features else "")
         noise = f"{title}, deviation {std} on every label{pure}"
-        return ("noise", noise), ("columns", columns), *describe_person(document)
+        return ("noise", noise), ("columns", columns)
 
     def table_schemas(self, release: Release) -> dict[str, pa.Schema]:
         label = release.certificate["labels"]["column"]

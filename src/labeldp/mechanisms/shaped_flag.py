@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.arrow_util import arrow_numbers, column_numbers
 from labeldp.data.source import Source
-from labeldp.display import Document, Facts, describe_person, number
+from labeldp.display import Document, Facts, number
 from labeldp.errors import DataError, InputError, PlanError, at_least, positive
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
@@ -524,7 +524,7 @@ class ShapedFlag(Mechanism):
         std = f"deviation {number(claim.noise_std)} on each aggregate label"
         shape = f"{claim.kind}{ridge}, {distance}, after {claim.passes} passes"
         noise = f"{claim.noise_law}, {std}"
-        return ("noise", noise), ("shape of the noise", shape), *describe_person(document)
+        return ("noise", noise), ("shape of the noise", shape)
 
     # ---- verification
 

@@ -29,7 +29,7 @@ from labeldp.accounting.gaussian import largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.sketch import SketchProfile, measurement_cost
 from labeldp.data.source import Source
-from labeldp.display import Document, Facts, describe_floor, describe_person
+from labeldp.display import Document, Facts, describe_floor
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
@@ -311,7 +311,7 @@ class WtdFlag(floors.FloorMechanism):
         return WtdFlagClaim(**floors.floor_claim_fields(document), compact=compact)
 
     def describe(self, document: Document) -> Facts:
-        return describe_floor(document) + describe_person(document)
+        return describe_floor(document)
 
     # ---- verification
 
