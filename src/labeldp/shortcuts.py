@@ -25,6 +25,8 @@ def release(
     epsilon: float = EPSILON,
     delta: float = DELTA,
     *,
+    label: str | None = None,
+    label_range: tuple[float, float] | None = None,
     out: str | Path | None = None,
     **options: Any,
 ) -> Release:
@@ -36,10 +38,12 @@ def release(
         a path, a frame or a source.
     epsilon, delta
         the privacy budget, as for `plan`.
+    label, label_range
+        the private column, and its public range, unless `frame` is a source.
     out
         None: into memory. Else the directory to write, which must not exist.
     options
-        keywords of `scan` (`label` and `label_range` first of all), `plan` and `Plan.release`.
+        other keywords of `scan`, `plan` and `Plan.release`.
 
     Returns
     -------
@@ -62,14 +66,14 @@ def release(
     """
     if out is not None:
         check_target(to_path("out", out))
-    parts = [
+    table, drawing = (
         {name: options.pop(name) for name in names if name in options}
         for names in (TABLE_OPTIONS, _RELEASE_OPTIONS)
-    ]
-    table, drawing = parts
-    if "formula" in options and not isinstance(frame, Source):
-        table.setdefault("label", Formula(options["formula"]).label)
-    source = as_source(frame, **table)  # once: a frame may be a stream
+    )
+    if label is None and "formula" in options and not isinstance(frame, Source):
+        label = Formula(options["formula"]).label
+    # Scanned once: a frame may be a stream.
+    source = as_source(frame, label=label, label_range=label_range, **table)
     engine = options.setdefault("engine", engine_for(source))
     planned = plan(source, epsilon, delta, **options)
     return planned.release(source, directory=out, engine=engine, **drawing)
