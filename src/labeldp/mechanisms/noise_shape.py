@@ -120,11 +120,6 @@ class NoiseCovariance:
         """How far from the best possible: certified, at least 1."""
         return self.objective / self.bound
 
-    @property
-    def gain(self) -> float:
-        """How many times less the excess is than with isotropic noise."""
-        return self.isotropic / self.objective
-
 
 def optimize_noise_shape(
     cholesky: VerifiedCholesky, features: FeatureMap, scan_rows: ScanRows, ridge: float = 0.0

@@ -166,9 +166,9 @@ class ShapedFlagClaim(NoiseClaim):
         return self.protected * largest_square_move(self.label_range, self.second_moment_centre)
 
     @property
-    def single_scale(self) -> float | None:
-        """The scale of the noise on it."""
-        return self.single_noise_std and self.single_noise_std / self.noise.std(1)
+    def single_scale(self) -> float:
+        """The scale of the noise on it; 0: there is none."""
+        return (self.single_noise_std or 0.0) / self.noise.std(1)
 
     @property
     def costs(self) -> tuple[float, float]:
@@ -468,7 +468,10 @@ class ShapedFlag(Mechanism):
             number = {"second_moment": second_moment(claim, moments, labels, randomness)}
         else:  # the plan of an earlier version
             residual = ExactLeastSquares(plan.factor_of(gram, saturated=True), moments)
-            number = {"residual_root": residual_root(claim, residual, labels, randomness)}
+            step, law = rounded_noise.grid_for(claim.residual_noise_std), claim.noise.single_law
+            scale = claim.single_scale
+            root = measure_residual([residual], labels, scale, step, randomness, law)
+            number = {"residual_root": root}
         grid = rounded_noise.grid_for(claim.noise_std)
         published_labels = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
         # Step 10: Z in the feature map's scales. It holds features only, so no noise is needed.
@@ -555,18 +558,11 @@ class ShapedFlag(Mechanism):
 
     def _check_single_number(self, claim: ShapedFlagClaim, certificate: Document) -> Iterator[str]:
         """Check that the number beside the aggregates stands on its grid and is possible."""
-        low, high = claim.label_range
+        furthest = max(abs(end - claim.second_moment_centre) for end in claim.label_range)
+        longest = math.sqrt(claim.rows) * claim.largest_label
         published = {
-            "second_moment": (
-                claim.second_moment_noise_std,
-                claim.rows
-                * max(low - claim.second_moment_centre, high - claim.second_moment_centre, key=abs)
-                ** 2,
-            ),
-            "residual_root": (
-                claim.residual_noise_std,
-                math.sqrt(claim.rows) * claim.largest_label,
-            ),
+            "second_moment": (claim.second_moment_noise_std, claim.rows * furthest**2),
+            "residual_root": (claim.residual_noise_std, longest),
         }
         for name, (std, most) in published.items():
             value = certificate.get(name)
@@ -740,11 +736,11 @@ def second_moment(
 
     Codes of labels count from c, so that the sum is an integer in units of the grid's square.
     """
-    std, scale = claim.second_moment_noise_std, claim.single_scale
-    if std is None or scale is None:
+    std = claim.second_moment_noise_std
+    if std is None:
         return None
     square, unit = moments.square, 2 * labels.exponent
-    scale = math.ldexp(scale, -unit)
+    scale = math.ldexp(claim.single_scale, -unit)
 
     value = rounded_noise.sample_rounded(
         np.array([float(square)]),
@@ -756,17 +752,6 @@ def second_moment(
         claim.noise.single_law,
     )
     return math.ldexp(float(value[0]), unit)
-
-
-def residual_root(
-    claim: ShapedFlagClaim, residual: ExactLeastSquares, labels: LabelGrid, randomness: Randomness
-) -> float:
-    """Return σ + noise, rounded to its public grid (theory §6.2): what earlier plans ask for."""
-    scale, std = claim.single_scale, claim.residual_noise_std
-    assert scale is not None
-    assert std is not None
-    law, grid = claim.noise.single_law, rounded_noise.grid_for(std)
-    return measure_residual([residual], labels, scale, grid, randomness, law)
 
 
 def aggregate_labels(
