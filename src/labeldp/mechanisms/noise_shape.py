@@ -65,8 +65,8 @@ FULL, ISOTROPIC = "full", "isotropic"
 MOST_COLUMNS = 2600
 """With more, noise is isotropic: a search would take many minutes."""
 _PASSES = 6
-_ENOUGH = 1.025
-"""The gap at which no further pass is worth its time."""
+_ENOUGH, _WIDE_ENOUGH, _WIDE = 1.02, 1.025, 300
+"""The gap at which no further pass is worth its time; from so many columns on a step is dear."""
 _CONVERGED, _ROUNDS_TO_CONVERGE = 0.01, 2
 """Converged: no row is longer by more than this, in this round or a later one."""
 _MOST_ROWS = 20_000
@@ -155,8 +155,8 @@ class _Search:
         self._scan_rows, self._passes = scan_rows, 0
         self._keep = min(2000, max(1000, 5 * cholesky.rank))
         # As many rows as a step takes as long for as for the eigenvectors.
-        enough = 0.4 * cholesky.rank**3 / row_work(self._features)[0]
-        self._sample = max(2 * self._keep, min(_MOST_ROWS, int(enough)))
+        rows = 0.4 * cholesky.rank**3 / row_work(self._features)[0]
+        self._sample = max(2 * self._keep, min(_MOST_ROWS, int(rows)))
         # The first bound is the dual at the uniform measure alone: M = W/n.
         if second_moment is None:
             self._bound = cholesky.rank**2 / cholesky.rows
@@ -178,6 +178,7 @@ class _Search:
         rows = ActiveRows.of(at_hand, self._features, cholesky)
         mixture = leverage_mixture(rows, _LEAST_UNIFORM[0])
         moment = np.eye(cholesky.rank) if self._second_moment is None else self._second_moment
+        enough = _ENOUGH if cholesky.rank < _WIDE else _WIDE_ENOUGH
         steps = int(min(_STEPS, max(_LEAST_STEPS, _WORK / (12.0 * cholesky.rank**3))))
         for number in range(_PASSES - self._passes):
             solution = solve_dual(
@@ -200,7 +201,7 @@ class _Search:
             if candidate.objective < best.objective:
                 best = candidate
             converged = 4 * norms.maximum <= 1 + _CONVERGED and number >= _ROUNDS_TO_CONVERGE
-            if converged or best.objective / self._bound <= _ENOUGH:
+            if converged or best.objective / self._bound <= enough:
                 break
             # Rows that violate the constraint join.
             more = ActiveRows.of(norms.rows, self._features, cholesky)
