@@ -133,7 +133,7 @@ def test_a_frame_that_grows_between_passes_is_refused(spark: Any, tmp_path: Path
 
     frame = spark.createDataFrame(table(600)).coalesce(1)
     source = scan(frame.mapInArrow(rows, frame.schema), **LABEL)
-    with pytest.raises(DataError, match="601 rows in one pass and 603 in the next"):
+    with pytest.raises(DataError, match="602 rows in one pass and 604 in the next"):
         plan(source, **OPTIONS)
 
 
