@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting.sketch import FloorMode, Measurement
+from labeldp.accounting.sketch import Measurement
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.checks import (
     SCARCE,
@@ -22,7 +22,7 @@ from labeldp.mechanisms.checks import (
     check_reach,
     check_scatter,
 )
-from labeldp.mechanisms.residual_floor import check_floor
+from labeldp.mechanisms.residual_floor import FloorMode, check_floor
 from labeldp.mechanisms.wtd_flag import WtdFlag, WtdFlagClaim
 from labeldp.releases.certificate import FloorOutcome
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from labeldp import PlanError
-from labeldp.accounting.sketch import FloorMode
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms import residual_floor
-from labeldp.mechanisms.residual_floor import means, root_bounds
+from labeldp.mechanisms.residual_floor import FloorMode, means, root_bounds
 from labeldp.releases.certificate import FloorOutcome
 from labeldp.sampling.streams import Randomness
 

@@ -10,9 +10,10 @@ import pytest
 
 from labeldp import InputError, PlanError, plan
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.sketch import FloorMode, default_measurement
+from labeldp.accounting.sketch import default_measurement
 from labeldp.mechanisms import design_summary, sampled_noisy_wtd_lag as noisy, wtd_flag as sizing
 from labeldp.mechanisms.options import FLOORS, FloorOptions
+from labeldp.mechanisms.residual_floor import FloorMode
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.sampling.streams import normals, public_stream, words
 from tests.tables import table

@@ -25,8 +25,9 @@ import pytest
 import labeldp.verification as verification
 from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.sketch import FloorMode, added_variance
+from labeldp.accounting.sketch import added_variance
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
+from labeldp.mechanisms.residual_floor import FloorMode
 from labeldp.mechanisms.wtd_flag import WtdFlagClaim
 from labeldp.releases.certificate import FloorOutcome, claimed_fields, seal
 from labeldp.releases.files import schema_problems

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from scipy import special
 
@@ -47,31 +46,6 @@ from labeldp.errors import (
 MOST_BAGS = 10**12
 _LEAST_LOG_FLOOR, _MOST_LOG_FLOOR = -60.0, 120.0
 """Range of log(residual floor / squared label width)."""
-
-
-class FloorMode(StrEnum):
-    """How a release establishes its residual floor (theory §6).
-
-    declared        the curator asserts it; an assumption, named as such
-    added           noise N(0, s²) on every aggregate label is the floor, whatever the labels
-    measured+added  σ̂ = σ + N(0, s0²) is published and σ_lb read off it; noise adds what it lacks
-    measured        the same without noise; only earlier releases have it
-    """
-
-    DECLARED = "declared"
-    MEASURED = "measured"
-    ADDED = "added"
-    MEASURED_ADDED = "measured+added"
-
-    @property
-    def measures(self) -> bool:
-        """Whether a part of the budget is spent on measuring σ."""
-        return self in (FloorMode.MEASURED, FloorMode.MEASURED_ADDED)
-
-    @property
-    def adds(self) -> bool:
-        """Whether noise may be added to aggregate labels."""
-        return self in (FloorMode.ADDED, FloorMode.MEASURED_ADDED)
 
 
 @dataclass(frozen=True)

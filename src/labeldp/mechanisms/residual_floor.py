@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +27,6 @@ from numpy.typing import NDArray
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import (
     DatasetBounds,
-    FloorMode,
     Measurement,
     added_variance,
     default_measurement,
@@ -51,6 +51,26 @@ if TYPE_CHECKING:
 Reals = NDArray[np.float64]
 
 # ---- claim
+
+
+class FloorMode(StrEnum):
+    """The ways to establish a floor."""
+
+    DECLARED = "declared"
+    MEASURED = "measured"
+    ADDED = "added"
+    MEASURED_ADDED = "measured+added"
+
+    @property
+    def measures(self) -> bool:
+        """Whether a part of the budget is spent on measuring σ."""
+        return self in (FloorMode.MEASURED, FloorMode.MEASURED_ADDED)
+
+    @property
+    def adds(self) -> bool:
+        """Whether noise may be added to aggregate labels."""
+        return self in (FloorMode.ADDED, FloorMode.MEASURED_ADDED)
+
 
 _NINETY = 1.645
 """Standard deviations on either side that hold nine in ten."""
