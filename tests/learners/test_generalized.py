@@ -22,6 +22,7 @@ from labeldp import (
     Release,
     scan,
 )
+from labeldp.accounting import radial
 from labeldp.learners.generalized import ModelSumsAccumulator, Part, _settle, rows_sums
 from labeldp.learners.models import FAMILIES
 from labeldp.learners.normal_equations import NoisyNormalEquations
@@ -268,6 +269,17 @@ def test_classes_may_be_any_two_numbers() -> None:
     plain = LogisticRegression().fit(released("logistic"), data)
     assert model.classes_.tolist() == [3.0, 5.0]
     assert model.predict_proba(data) == pytest.approx(plain.predict_proba(data), abs=2e-3)
+
+
+def test_intervals_for_the_population_know_the_law_of_the_noise() -> None:
+    """That of radial noise in a few dimensions has longer tails than a normal one."""
+    data, release = table("logistic"), released("logistic", 0.5, noise="radial")
+    shown = LogisticRegression().fit(release, data).summary().to_dict()["coefficients"]
+    reach = radial.deviations(4, 0.95)
+    assert reach > 2.03
+    for entry in shown:
+        half = np.hypot(reach * entry["privacy_error"], 1.959964 * entry["sampling_error"])
+        assert entry["high"] - entry["value"] == pytest.approx(half, rel=1e-6)
 
 
 def coverage(family: str, rows: int, noise: float, tables: int) -> float:

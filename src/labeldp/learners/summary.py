@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -42,7 +43,10 @@ class Summary:
             target = "the fit with all labels"
         for entry in entries:
             if entry["total_error"] is not None:
-                reach = normal_deviations("level", model.options.confidence) * entry["total_error"]
+                # The interval for what privacy adds knows the law of the noise.
+                privacy = (entry["high"] - entry["low"]) / 2
+                deviations = normal_deviations("level", model.options.confidence)
+                reach = math.hypot(privacy, deviations * entry["sampling_error"])
                 entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
         quality = model.quality
         notes = [] if quality is None else [quality.usefulness_warning, quality.r2_warning]
