@@ -7,6 +7,7 @@ large and bags this small, a claim that counted the chance of one row would be f
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -108,3 +109,17 @@ def test_the_group_table_over_the_draw_is_what_the_curve_says(mechanism: str, gr
     assert claim.delta_at(epsilon * (1 - 1e-4), group) > claim.delta
     shown = {row["rows"]: row["epsilon"] for row in claim.groups()}
     assert shown[group] == epsilon
+
+
+def test_no_leverage_of_the_bags_that_were_drawn_is_used() -> None:
+    """The guarantee is the mean over all draws, and others may have a row of more leverage."""
+    made = plan(
+        rows(), mechanism=SAMPLED, epsilon=1.0, delta=1e-3, bags=1, bag_size=BAG, accountant="exact",
+        over_draw=True, floor="added",
+    )  # fmt: skip
+    claim: Any = made.claim
+    assert claim.accountant == "exact"
+    assert claim.max_leverage < 1
+    profile = replace(claim, max_leverage=None).privacy_profile
+    for epsilon in (0.1, 1.0, 2.0):
+        assert claim.delta_at(epsilon) == profile.delta(epsilon).upper
