@@ -114,8 +114,8 @@ def test_the_group_table_over_the_draw_is_what_the_curve_says(mechanism: str, gr
 def test_no_leverage_of_the_bags_that_were_drawn_is_used() -> None:
     """The guarantee is the mean over all draws, and others may have a row of more leverage."""
     made = plan(
-        rows(), mechanism=SAMPLED, epsilon=1.0, delta=1e-3, bags=1, bag_size=BAG, accountant="exact",
-        over_draw=True, floor="added",
+        rows(), mechanism=SAMPLED, epsilon=1.0, delta=1e-3, bags=1, bag_size=BAG,
+        accountant="exact", over_draw=True, floor="added",
     )  # fmt: skip
     claim: Any = made.claim
     assert claim.accountant == "exact"
