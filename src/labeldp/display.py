@@ -38,8 +38,8 @@ def html_table(title: str, rows: Iterable[Sequence[str]], header: Sequence[str] 
     def line(cells: Sequence[str], tag: str) -> str:
         return "".join(f"<{tag} {style}>{escape(cell)}</{tag}>" for cell in cells)
 
-    lines = [line(header, "th"), *(line(row, "td") for row in rows)]
-    body = "".join(f"<tr>{each}</tr>" for each in lines)
+    lines = [line(header, "th")] if header else []
+    body = "".join(f"<tr>{each}</tr>" for each in (*lines, *(line(row, "td") for row in rows)))
     return f"<table><caption>{escape(title)}</caption>{body}</table>"
 
 

@@ -72,7 +72,7 @@ Choices = dict[str, Any]
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(MechanismPlan, ReprMixin):
+class Plan(ReprMixin, MechanismPlan):
     """What will be published and what it promises; every field is public."""
 
     path: Path | None = field(default=None, compare=False)

@@ -170,7 +170,7 @@ def _facts(certificate: dict[str, Any], columns: Sequence[str]) -> list[tuple[st
         ("private column", f"{labels['column'] or 'the label'}: {values}"),
         ("treated as public", ", ".join(columns) or "all other columns"),
         ("rows of the table", f"{rows:,}"),
-        ("numbers", numbers),
+        ("what is published", numbers),
     ]
     if labels.get("missing") == "rows dropped":
         words = "left out; how many was not recorded"  # by earlier versions
