@@ -93,8 +93,8 @@ def headline(document: Document) -> Facts:
     error = f"{what} {verb} off by {number(rms, 3)} because of privacy (root mean square)"
     if rms is None:
         error = f"how far {what} {verb} off because of privacy is not known in advance"
-    budget = format_budget(document["epsilon"], document["delta"])
-    guarantee = f"{budget} for {whose}, by {document['mechanism']}"
+    guarantee = format_budget(document["epsilon"], document["delta"])
+    guarantee += f" for {whose}, by {document['mechanism']}"
     if (document["draw"] or {}).get("guarantee") == "over-draw":
         guarantee += ", while the draw of the bags is secret"
     return ("guarantee", guarantee), ("error", error)

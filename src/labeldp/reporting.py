@@ -111,7 +111,6 @@ def report(
     stated = {name.replace("_", " "): about.get(name) for name in ABOUT}
     label = certificate["labels"]["column"] or "the label"
     what, came = ("Plan", "will come") if planned else ("Release", "came")
-    gain = [] if quality is None else [("gain", quality.in_words)]
     return {
         "label": label,
         "title": about.get("name") or f"{what} of {label}, with private labels",
@@ -119,7 +118,7 @@ def report(
         "about": [(name, str(text)) for name, text in stated.items() if text],
         "not_stated": [name for name, text in stated.items() if not text],
         "facts": _facts(certificate, columns),
-        "headline": [*headline(certificate), *gain],
+        "headline": [*headline(certificate), *([("gain", quality.in_words)] if quality else [])],
         "technical": _technical(certificate),
         "epsilon": epsilon,
         "delta": delta,

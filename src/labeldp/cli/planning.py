@@ -79,8 +79,7 @@ def look(data: str, html: Path | None, as_json: bool, **options: Any) -> None:
         return
     shown = ("name", "kind", "distinct", "missing", "why")
     rows = [[each[name] for name in shown] for each in answer["columns"]]
-    title = f"{answer['table']}: {summary(answer)}"
-    emit_table(title, ["column", *shown[1:-1], REMARKS], rows)
+    emit_table(f"{answer['table']}: {summary(answer)}", ["column", *shown[1:-1], REMARKS], rows)
     for text in (*answer["findings"], *answer["notes"]):
         sentence, *code = text.split("\n")
         say(f"- {sentence}", indent="  ")

@@ -101,10 +101,11 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the same as two tables for notebooks."""
-        entries = self.document["coefficients"]
+        rows = map(_table_cells, self.document["coefficients"])
         notes = [("note", text) for text in self.document["notes"]]
-        facts = html_table("Fit", [*self._facts(), *notes])
-        return facts + html_table(self._title(), map(_table_cells, entries), _HEADER)
+        return html_table("Fit", [*self._facts(), *notes]) + html_table(
+            self._title(), rows, _HEADER
+        )
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and values of what is said above the coefficients."""
