@@ -51,7 +51,10 @@ def test_intervals_are_for_the_population_at_any_level(level: float | None) -> N
     reach = norm.ppf((1 + (level or 0.9)) / 2)
     for entry, (low, high) in zip(coefficients, coefficients.conf_int(level), strict=True):
         assert (low + high) / 2 == pytest.approx(entry.value)
-        assert (high - low) / 2 == pytest.approx(reach * entry.total_error)
+        # Noise counts by the interval for what it adds, which knows its law.
+        noise = (entry.high - entry.low) / 2 / norm.ppf(0.95)
+        assert noise == pytest.approx(entry.privacy_error, rel=0.02)
+        assert (high - low) / 2 == pytest.approx(reach * np.hypot(noise, entry.sampling_error))
     with pytest.raises(InputError, match="`level` must lie between 0 and 1"):
         coefficients.conf_int(95)
 

@@ -57,7 +57,7 @@ class Coefficients(Sequence[Coefficient], ReprMixin):
         """
         if self.reason is None:
             reach = normal_deviations("level", self.confidence if level is None else level)
-            values, errors = self._numbers("value"), self._numbers("total_error")
+            values, errors = self._numbers("value"), self._errors
             return np.column_stack([values - reach * errors, values + reach * errors])
         if level not in (None, self.confidence):
             raise InputError(
@@ -72,7 +72,7 @@ class Coefficients(Sequence[Coefficient], ReprMixin):
 
         By total errors, privacy's included; NaN where `reason` says why these are not known.
         """
-        ratios = np.abs(self._numbers("value") / self._numbers("total_error"))
+        ratios = np.abs(self._numbers("value") / self._errors)
         return np.array([math.erfc(ratio / math.sqrt(2)) for ratio in ratios])
 
     def to_frame(self) -> pd.DataFrame:
@@ -84,6 +84,16 @@ class Coefficients(Sequence[Coefficient], ReprMixin):
         frame = pd.DataFrame([asdict(entry) for entry in self.entries]).set_index("name")
         ends = self.conf_int()
         return frame.astype(float).assign(low=ends[:, 0], high=ends[:, 1], pvalue=self.pvalues)
+
+    @property
+    def _errors(self) -> Array:
+        """Total errors, privacy's as that of the normal law with the same interval.
+
+        Noise may be radial, with longer tails than a normal law of its deviation.
+        """
+        half = (self._numbers("high") - self._numbers("low")) / 2
+        privacy = half / normal_deviations("confidence", self.confidence)
+        return np.hypot(privacy, self._numbers("sampling_error"))
 
     def _numbers(self, name: str) -> Array:
         """Return one number of each coefficient; NaN where it is not known."""

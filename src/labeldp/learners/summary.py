@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from labeldp.display import format_budget, html_table
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.coefficients import normal_deviations
+from labeldp.learners.coefficients import Coefficients, normal_deviations
 from labeldp.learners.models import LinearModel
 from labeldp.pictures import Curve, Picture
 
@@ -41,13 +40,10 @@ class Summary:
             target = "the population"
         elif any(entry["low"] is not None for entry in entries):
             target = "the fit with all labels"
-        for entry in entries:
-            if entry["total_error"] is not None:
-                # The interval for what privacy adds knows the law of the noise.
-                privacy = (entry["high"] - entry["low"]) / 2
-                deviations = normal_deviations("level", model.options.confidence)
-                reach = math.hypot(privacy, deviations * entry["sampling_error"])
-                entry |= {"low": entry["value"] - reach, "high": entry["value"] + reach}
+        if has_sampling:
+            ends = Coefficients.of(model).conf_int().tolist()
+            for entry, (low, high) in zip(entries, ends, strict=True):
+                entry |= {"low": low, "high": high}
         quality = model.quality
         notes = [] if quality is None else [quality.usefulness_warning, quality.r2_warning]
         if model.releases and not has_sampling:
