@@ -18,14 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp.data.source import TABLE_OPTIONS, Source, applicable, as_source
-from labeldp.display import (
-    ROWS_LEFT_OUT,
-    ReprMixin,
-    format_budget,
-    headline,
-    left_out_words,
-    number,
-)
+from labeldp.display import ROWS_LEFT_OUT, ReprMixin, headline, left_out_words, number
 from labeldp.errors import (
     InputError,
     LabelDPError,
@@ -117,9 +110,8 @@ class Plan(ReprMixin, MechanismPlan):
         return [*headline(self.claim.to_json() | self.expected), ("gain", gain)]
 
     def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
-        budget = format_budget(self.claim.epsilon, self.claim.delta)
         warnings = [("warning", text) for text in self.warnings]
-        return f"Plan: {self.claim.mechanism}, {budget}", [*self.facts, *warnings]
+        return f"Plan: {self.claim.mechanism}", [*self.facts, *warnings]
 
     @property
     def warnings(self) -> tuple[str, ...]:
