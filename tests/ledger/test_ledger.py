@@ -16,7 +16,7 @@ import pytest
 
 import labeldp
 from labeldp import InputError, Ledger, LedgerError, Source, compose, scan, verify
-from labeldp.accounting.compose import gaussian_mu
+from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.passes.engine import LocalEngine
 from tests.console import labeldp as command
 from tests.ledger import runs
@@ -186,17 +186,18 @@ def test_the_last_cap_of_a_table_counts_and_all_others_have_that_of_the_ledger(
         book.to_json("v")
 
 
-def test_the_cap_holds_to_the_last_digit(book: Ledger) -> None:
+@pytest.mark.parametrize(("share", "fitting"), [(1.0, 2), (1 - 1e-6, 1)])
+def test_the_cap_holds_to_the_last_digit(share: float, fitting: int, tmp_path: Path) -> None:
     """δ at the cap's ε decides, up to the cap's δ itself; the total is at most the cap."""
     rows = source()
-    asked = plan(rows, mechanism="noisy-rows", epsilon=0.5, delta=0.0)
-    for cap, releases in ((1.0, 2), (0.9999999, 1)):
-        book.limit("t", epsilon=cap, delta=1e-6)
-        while len(book.account("t").debits) < releases:
-            told = asked.release(rows, ledger=book, dataset="t").certificate["ledger"]
-            assert told["epsilon"] <= cap
-        with pytest.raises(LedgerError, match="with this release it would be"):
-            asked.release(rows, ledger=book, dataset="t")
+    asked = plan(rows, **GAUSSIAN | {"epsilon": 0.5})
+    two = compose_profiles([asked.claim.privacy_profile] * 2).delta(1.0).upper
+    book = Ledger.create(tmp_path / "book", epsilon=1.0, delta=two * share)
+    for _ in range(fitting):
+        told = asked.release(rows, ledger=book, dataset="t").certificate["ledger"]
+        assert told["epsilon"] <= 1.0
+    with pytest.raises(LedgerError, match="with this release it would be"):
+        asked.release(rows, ledger=book, dataset="t")
 
 
 @pytest.mark.parametrize("name", ["", " ", " t", "t ", "a\nb", "a\0"])
@@ -339,6 +340,20 @@ def test_whose_labels_a_total_covers_is_shown(book: Ledger) -> None:
 def with_persons(ids: list[Any], column: str = "who") -> Source:
     data = table().append_column(column, pa.array(ids))
     return scan(data, label="label", label_range=RANGE, person=column)
+
+
+def test_where_no_ids_tell_all_rows_may_be_of_one_person(book: Ledger) -> None:
+    """A table that shares the name alone with one of persons: it counts for all of its rows."""
+    data = pa.table({"z": [1.5 * k for k in range(50)], "label": [k / 5 for k in range(50)]})
+    alone, asked = scan(data, label="label", label_range=RANGE), GAUSSIAN | {"epsilon": 0.05}
+    persons = with_persons([k // 2 for k in range(2000)])
+    book.limit("t", epsilon=100, delta=1e-6)
+    for rows in (alone, persons):
+        plan(rows, **asked).release(rows, ledger=book, dataset="t")
+    total = book.account("t").total
+    assert total is not None
+    row, person = (gaussian_mu(claim.privacy_profile) or 0.0 for claim in total.claims)
+    assert total.mu == pytest.approx(math.hypot(50 * row, person), rel=1e-9)
 
 
 def test_other_ids_do_not_make_a_second_release_cheaper(book: Ledger) -> None:

@@ -128,6 +128,15 @@ def test_the_profile_is_that_of_the_law(count: int) -> None:
     assert TwoPointProfile(0.5).delta(0.3).upper < kept - math.exp(0.3) * (1 - kept)
 
 
+def test_a_release_changes_classes_by_the_odds_of_its_claim() -> None:
+    """The same words: a hundredth less of change would keep another of so many labels."""
+    data = survey(20_000)
+    release, noise = released(data, 1.0, 7), RowNoise(RANDOMIZED_RESPONSE, 1.0)
+    truth = np.array(data["y"].to_pylist()) == "yes"
+    kept = randomized_response(truth, 1.0, Randomness.experiment(7))
+    assert (release.labels == np.where(kept, noise.responses[1], noise.responses[0])).all()
+
+
 def test_neighbours_differ_by_the_odds() -> None:
     """One label of a table is changed: how often its row shows the second number."""
     data, draws = survey(40), 400
