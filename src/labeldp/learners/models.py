@@ -130,9 +130,10 @@ class Quality:
         """R², or the gain where R² says little, as one sentence."""
         if not self.beats_the_constant:
             return "not shown: predictions may be no better than the label's mean"
-        if self.r2 is not None and self.r2_warning is None:
+        if self.r2 is not None and self.r2_error is not None and self.r2_warning is None:
             share = "the share of the label's variance that predictions explain"
-            return f"R² = {self.r2:.2f} ± {self.r2_error:.2f} ({share})"
+            digits = 2 if self.r2_error >= 0.005 else 4
+            return f"R² = {self.r2:.{digits}f} ± {self.r2_error:.{digits}f} ({share})"
         less = f"{self.gain:.4g} ± {self.gain_error:.2g}"
         return f"the mean squared error of predictions is {less} less than that of the label's mean"
 
