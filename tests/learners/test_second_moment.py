@@ -85,6 +85,29 @@ def test_intervals_hold_the_population_as_often_as_they_say(rows: int) -> None:
     assert 0.93 <= covered(rows, 200) <= 0.97
 
 
+def test_two_classes_need_no_second_moment() -> None:
+    """It is n/4 whatever the labels are: nothing is spent on it, and R² is nearly exact."""
+    random = np.random.default_rng(2)
+    x = random.normal(size=8_000)
+    y = (random.random(len(x)) < 1 / (1 + np.exp(-x))).astype(float)
+    table, noise = pa.table({"x": x, "y": y}), {}
+    for name, declared in (("classes", {"classes": (0, 1)}), ("range", {"label_range": (0, 1)})):
+        source = scan(table, label="y", **declared)
+        made = plan(source, 1.0, 1e-6, mechanism="shaped-flag")
+        release = made.release(source, randomness=Randomness.experiment(3))
+        noise[name] = made.claim.noise_std  # type: ignore[attr-defined]
+        quality = LinearRegressor().fit(release).quality_
+        assert quality is not None
+        assert quality.r2 is not None
+        missed = y - np.clip(
+            LinearRegressor().fit(release).predict(table.drop_columns(["y"])), 0, 1
+        )
+        truth = 1 - missed @ missed / np.square(y - y.mean()).sum()
+        assert quality.r2 == pytest.approx(truth, abs=0.02)
+        assert (release.certificate["second_moment"] is None) is (name == "classes")
+    assert noise["classes"] < 0.99 * noise["range"]
+
+
 def test_two_releases_of_different_rows_tell_the_variation_together() -> None:
     """Their means differ, which counts as variation of the labels."""
     first = population(20_000, 1)

@@ -246,7 +246,7 @@ def test_the_command_line_knows_persons(tmp_path: Path) -> None:
     shaped = ("--person", "id", "--mechanism", SHAPED)
     done = command("release", "--anyway", *asked, *shaped, "--out", tmp_path / "r")
     assert done.code == 0, done
-    assert "all rows of a person together" in done.out
+    assert "all labels of one person" in done.out
     checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
     assert checked.code == 0, checked
     pq.write_table(table(ROWS), tmp_path / "bare.parquet")

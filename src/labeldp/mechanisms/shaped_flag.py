@@ -319,6 +319,9 @@ class ShapedFlag(Mechanism):
         """Choose weights and noise from the features; no label is read."""
         if not design.factor.rank:
             raise DataError("no feature column is left, so there is nothing to weigh rows by")
+        if source.classes is not None and design.features.constant is not None:
+            # Labels of two classes are all ½ from the middle: their second moment is n/4.
+            request = replace(request, options=replace(request.options, residual_share=0.0))
         best, plain = self._choose_shape(request, design, source, engine)
         claim, options = best.claim, request.options
         forecast = claim.forecast(options.residual(claim.width), options.residual_source)
@@ -502,18 +505,18 @@ class ShapedFlag(Mechanism):
     def label_model(self, release: Release) -> SumLabels:
         """Return sums of all rows with known weights, and what was published beside them."""
         shape, root = release.certificate["shape"], release.certificate.get("residual_root")
-        square = release.certificate.get("second_moment")
-        weights = published_weights(release)
+        weights, square = published_weights(release), None
+        if (value := release.certificate.get("second_moment")) is not None:
+            std, centre = shape["second_moment_noise_std"], shape["second_moment_centre"]
+            square = NoisySecondMoment(value, std, centre)
+        elif "classes" in release.certificate["labels"] and release.features.constant is not None:
+            square = NoisySecondMoment(release.features.rows / 4, 0.0, 0.5)
         return SumLabels(
             np.full(release.table.num_rows, float(shape["noise_std"])),
             weights.matrix / release.features.kept_scales,
             radial=shape.get("noise_law") == RADIAL,
             residual=None if root is None else (root, shape["residual_noise_std"]),
-            second_moment=None
-            if square is None
-            else NoisySecondMoment(
-                square, shape["second_moment_noise_std"], shape["second_moment_centre"]
-            ),
+            second_moment=square,
         )
 
     def describe(self, document: Document) -> Facts:
