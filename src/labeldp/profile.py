@@ -39,7 +39,7 @@ from labeldp.data.columns import (
 from labeldp.data.source import Source, open_table, scan
 from labeldp.data.text_types import TextOptions
 from labeldp.display import ReprMixin
-from labeldp.errors import InputError, to_str_tuple
+from labeldp.errors import DataError, InputError, to_str_tuple
 from labeldp.features.categories import merge_levels
 from labeldp.features.column_stats import (
     FEW,
@@ -220,6 +220,8 @@ def _read_features(source: Source) -> pa.Table:
         rows += batch.num_rows
         if rows >= _MOST_READ:
             break
+    if not batches:
+        raise DataError("the data have no rows; name a table that has some")
     columns = []
     for place, name in enumerate(source.names):
         chunks = [batch.column(place) for batch in batches]

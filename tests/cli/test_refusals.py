@@ -102,6 +102,7 @@ MISTAKES = [
     ("plan {notes} {label}", "unknown format"),
     ("plan {empty} {label}", "is empty"),
     ("plan {header} {label}", "have no rows"),
+    ("look {header}", "have no rows"),
     ("plan {row} {label}", "constant"),
     ("plan {header} {label} --delimiter ;", "name another --delimiter"),
     # columns and design
