@@ -301,7 +301,12 @@ def _release_options(
         if value:
             words += ["--" + name.replace("_", "-"), join_list(value)]
     if label is not None:
-        words += ["--drop-missing-labels", "--clip"][not label["missing"] :]
+        is_text = 0 < label["unreadable"] == label["rows"] - label["missing"]
+        words += ["--drop-missing-labels"] if label["missing"] else []
+        if is_text:
+            needed[0] = "--classes NO,YES"
+        else:
+            words.append("--clip")
     return {"options": words, "needed": needed}
 
 

@@ -193,3 +193,13 @@ def test_the_command(tmp_path: Path) -> None:
     assert "FOR THE CURATOR ONLY" in done.err
     found = run("look", str(path), "--label", "y", "--json").json
     assert json.dumps(found) == json.dumps(look(path, label="y"))
+
+
+def test_answers_in_words_need_classes() -> None:
+    """A range would refuse them all; a table of numbers with one word in it keeps the range."""
+    words = pa.table({"x": list(range(300)), "y": ["positive", "negative", "negative"] * 100})
+    found = look(words, label="y")
+    assert "--classes NO,YES" in found["needed"]
+    assert "--clip" not in found["options"]
+    numbers = words.set_column(1, "y", pa.array(["?", *map(str, range(299))]))
+    assert "--label-range LO HI" in look(numbers, label="y")["needed"]

@@ -124,7 +124,9 @@ class Summary:
         if ends:
             predictions += f", clipped to {ends[0]:g} … {ends[1]:g}"
         facts.append(("predictions", predictions))
-        unit = "deviance" if "family" in rule else "mean square"
+        unit = "mean square"
+        if "family" in rule:  # too small where effects are strong
+            unit = "deviance by a quadratic approximation"
         titles = {
             "gain": f"gain over the constant, in {unit}",
             "r2": "R²",
