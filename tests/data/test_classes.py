@@ -178,7 +178,8 @@ def test_how_classes_are_called_changes_their_names_alone() -> None:
 
     def released(data: pa.Table, **labels: Any) -> Release:
         source = scan(data, label="y", **labels)
-        return plan(source, 1, 1e-6).release(source, randomness=Randomness.experiment(3))
+        made = plan(source, 1, 1e-6, residual_share=0.0)  # as it is for classes
+        return made.release(source, randomness=Randomness.experiment(3))
 
     texts = released(survey(), classes=("no", "yes"))
     other = released(survey("U", "A"), classes=("A", "U"))
