@@ -126,7 +126,7 @@ class Summary:
         facts.append(("predictions", predictions))
         unit = "mean square"
         if "family" in rule:  # too small where effects are strong
-            unit = "deviance by a quadratic approximation"
+            unit = "approximate deviance"
         titles = {
             "gain": f"gain over the constant, in {unit}",
             "r2": "R²",

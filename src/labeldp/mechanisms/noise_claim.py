@@ -31,7 +31,7 @@ from labeldp.sampling import rounded_noise
 _BUDGET_USED = 1 - 1e-9
 """A budget is used up to this share, so that rounding never breaks it."""
 _MOST_RADIAL_COLUMNS = 2000
-"""With more columns radial noise gains less than 1 % by δ over Gaussian noise."""
+"""With more columns radial noise has at most some 1 % less variance than Gaussian noise."""
 
 
 class SumNoise(ABC):
